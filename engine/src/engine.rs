@@ -1,0 +1,221 @@
+//! The engine's face to its edges: tables, reads, writes, statistics.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tablemount_api::stats::{ServerStats, TableStats};
+use tablemount_api::{
+    DropTable, MutateRequest, MutateResponse, PutTable, ReadRequest, TableInfo, TableName,
+    ValueRequest,
+};
+
+use crate::clock::SystemClock;
+use crate::read::{self, CellValue, ReadStream};
+use crate::storage::disk::LocalDisk;
+use crate::storage::log::writer::SEGMENT_BYTES;
+use crate::storage::open;
+use crate::storage::store::{Options, Store};
+use crate::storage::workers::Workers;
+use crate::write;
+use crate::{Error, Result};
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The data folder; created if absent.
+    pub data: PathBuf,
+    /// Open without writing anything; also opens a store whose log is corrupted, up to there.
+    pub read_only: bool,
+    /// Budget of all memtables, in bytes: above half of it the largest are flushed, above it writers wait.
+    pub memtable_budget_bytes: u64,
+    /// Budget of the commit log, in bytes: above it the tablets that hold its oldest segment are flushed.
+    pub log_budget_bytes: u64,
+    /// Budget of the files of in-memory families, in bytes: those beyond it are read from disk.
+    pub in_memory_budget_bytes: u64,
+}
+
+impl Config {
+    /// Default budgets: 128 MiB of memtables, 256 MiB of log, 256 MiB of in-memory families.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            read_only: false,
+            memtable_budget_bytes: 128 << 20,
+            log_budget_bytes: 256 << 20,
+            in_memory_budget_bytes: 256 << 20,
+        }
+    }
+}
+
+/// A tablet server on one store. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    open: Arc<Open>,
+}
+
+struct Open {
+    store: Arc<Store>,
+    workers: Workers,
+}
+
+impl Drop for Open {
+    /// Without [`Engine::close`] the threads end too; nothing is flushed, the log has it.
+    fn drop(&mut self) {
+        stop(&self.store);
+    }
+}
+
+fn stop(store: &Store) {
+    store.wake(|work| work.stop = true);
+    if let Ok(log) = store.log() {
+        log.close();
+    }
+}
+
+impl Engine {
+    /// Opens or creates the store: locks the folder, recovers, is ready to serve when it returns.
+    pub async fn open(config: Config) -> Result<Self> {
+        let options = Options {
+            memtable_budget_bytes: config.memtable_budget_bytes,
+            log_budget_bytes: config.log_budget_bytes,
+            segment_bytes: SEGMENT_BYTES,
+            in_memory_budget_bytes: config.in_memory_budget_bytes,
+        };
+        let open = move || {
+            let disk = Arc::new(LocalDisk::open(&config.data, config.read_only)?);
+            let store = Arc::new(open::open(
+                disk,
+                Arc::new(SystemClock),
+                options,
+                config.read_only,
+            )?);
+            let workers = Workers::start(&store)
+                .map_err(|error| Error::Io(format!("start a thread: {error}")))?;
+            Ok(Self {
+                open: Arc::new(Open { store, workers }),
+            })
+        };
+        blocking(open).await
+    }
+
+    fn store(&self) -> &Arc<Store> {
+        &self.open.store
+    }
+
+    /// Flushes and closes; later writes answer Unavailable.
+    pub async fn close(&self) -> Result<()> {
+        let open = self.open.clone();
+        blocking(move || {
+            let store = &open.store;
+            if store.log.is_none() {
+                return Ok(());
+            }
+            let flushed = store
+                .tablets()
+                .iter()
+                .try_for_each(|(table, tablet)| store.flush(table, tablet).map(drop));
+            stop(store);
+            open.workers.join();
+            flushed.and_then(|()| store.remove_dropped())
+        })
+        .await
+    }
+
+    /// Waits until the store can no longer make writes durable, and says why; the process must end then.
+    pub async fn failed(&self) -> Error {
+        let Ok(log) = self.store().log() else {
+            return std::future::pending().await;
+        };
+        let mut durable = log.watch();
+        let failure = durable.wait_for(|durable| durable.failure.is_some()).await;
+        match failure.ok().and_then(|durable| durable.failure.clone()) {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// All tables by name.
+    pub fn tables(&self) -> Vec<TableInfo> {
+        self.store()
+            .tables
+            .load()
+            .values()
+            .map(|table| table.info())
+            .collect()
+    }
+
+    /// One table.
+    pub fn table(&self, table: &TableName) -> Result<TableInfo> {
+        Ok(self.store().table(table)?.info())
+    }
+
+    /// Makes or changes a table. Validates the body.
+    pub async fn put_table(&self, table: &TableName, body: PutTable) -> Result<TableInfo> {
+        let (store, table) = (self.store().clone(), table.clone());
+        blocking(move || store.put_table(&table, &body)).await
+    }
+
+    /// Drops a table and its data.
+    pub async fn drop_table(&self, table: &TableName, query: DropTable) -> Result<()> {
+        let (store, table) = (self.store().clone(), table.clone());
+        blocking(move || store.drop_table(&table, &query)).await
+    }
+
+    /// Checks all rows, then writes them; durable when it returns.
+    pub async fn mutate(
+        &self,
+        table: &TableName,
+        request: MutateRequest,
+    ) -> Result<MutateResponse> {
+        write::mutate(self.store(), table, request).await
+    }
+
+    /// One page of a read. Checks the bounds at once; lines come through a bounded channel; dropping the stream ends the read.
+    /// The page ends early after `time_budget`.
+    pub fn read(
+        &self,
+        table: &TableName,
+        request: ReadRequest,
+        time_budget: Duration,
+    ) -> Result<ReadStream> {
+        read::read(self.store(), table, &request, time_budget)
+    }
+
+    /// One cell; NotFound if there is none.
+    pub async fn value(&self, table: &TableName, request: ValueRequest) -> Result<CellValue> {
+        read::value(self.store(), table, request).await
+    }
+
+    /// Flushes a table's memtables and merges all files of each family and tablet into one.
+    pub async fn compact(&self, table: &TableName) -> Result<()> {
+        let (store, table) = (self.store().clone(), self.store().table(table)?);
+        blocking(move || {
+            for tablet in &table.tablets {
+                store.flush(&table, tablet)?;
+                store.compact_fully(&table, tablet)?;
+            }
+            store.remove_dropped()
+        })
+        .await
+    }
+
+    /// Statistics of a table.
+    pub fn table_stats(&self, table: &TableName) -> Result<TableStats> {
+        Ok(self.store().table(table)?.stats())
+    }
+
+    /// Statistics of the server.
+    pub fn server_stats(&self) -> ServerStats {
+        self.store().stats()
+    }
+}
+
+/// Runs what may wait for a disk on a thread for that.
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(act)
+        .await
+        .map_err(|error| Error::Io(format!("a task ended: {error}")))?
+}

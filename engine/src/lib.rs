@@ -1,0 +1,21 @@
+//! The tablet server: tables on one store, and the edges that serve them.
+//!
+//! ```text
+//! http, grpc (edges) → engine → write, row_update │ read → storage
+//! ```
+//! **Architecture invariants**: only [`storage`] touches bytes on disk; nothing here knows Kubernetes or FUSE; time comes from
+//! [`clock`] alone.
+
+mod clock;
+mod engine;
+mod error;
+#[cfg(test)]
+mod memory_engine;
+mod read;
+mod row_update;
+mod storage;
+mod write;
+
+pub use engine::{Config, Engine};
+pub use error::{Error, Result};
+pub use read::{CellValue, ReadStream};

@@ -1,0 +1,116 @@
+//! Reads: gets, scans and listings, all one mechanism: bounds → rows over tablets → lines of a page.
+
+mod bounds;
+mod family;
+pub(crate) mod page;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tablemount_api::{ReadLine, ReadRequest, TableName, Timestamp, ValueRequest, name};
+use tokio::sync::mpsc;
+
+use self::page::{Gone, Page, Sink};
+use crate::storage::store::Store;
+use crate::{Error, Result};
+
+/// Batches of lines that may wait for a slow reader.
+const CHANNEL: usize = 2;
+
+/// One page's lines: rows with cells, then one line with `end` or `error`.
+pub struct ReadStream {
+    batches: mpsc::Receiver<Result<Vec<ReadLine>>>,
+    lines: VecDeque<ReadLine>,
+}
+
+impl ReadStream {
+    /// The next line; `None` after the `end` or `error` line. Dropping the stream ends the read.
+    pub async fn next(&mut self) -> Option<ReadLine> {
+        let line = self.next_line().await?;
+        Some(line.unwrap_or_else(|error| ReadLine {
+            error: Some(error.into()),
+            ..ReadLine::default()
+        }))
+    }
+
+    async fn next_line(&mut self) -> Option<Result<ReadLine>> {
+        if self.lines.is_empty() {
+            match self.batches.recv().await? {
+                Ok(lines) => self.lines = lines.into(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.lines.pop_front().map(Ok)
+    }
+}
+
+/// A cell's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellValue {
+    /// Its timestamp.
+    pub timestamp: Timestamp,
+    /// Its bytes.
+    pub value: Bytes,
+}
+
+/// Starts reading a page.
+pub(crate) fn read(
+    store: &Arc<Store>,
+    table: &TableName,
+    request: &ReadRequest,
+    time_budget: Duration,
+) -> Result<ReadStream> {
+    let (sink, batches) = mpsc::channel(CHANNEL);
+    let send: Sink = Box::new(move |lines| sink.blocking_send(lines).map_err(|_| Gone));
+    let page = Page::new(store, store.table(table)?, request, time_budget, send)?;
+    let store = store.clone();
+    tokio::task::spawn_blocking(move || page.run(&store));
+    Ok(ReadStream {
+        batches,
+        lines: VecDeque::new(),
+    })
+}
+
+/// Reads one cell.
+pub(crate) async fn value(
+    store: &Arc<Store>,
+    table: &TableName,
+    request: ValueRequest,
+) -> Result<CellValue> {
+    let not_found = || {
+        let (row, family) = (name::encode(request.row.bytes()), &request.family);
+        let qualifier = name::encode(request.qualifier.bytes());
+        Error::NotFound(format!(
+            "cell {family}:{qualifier} not found in row \"{row}\" of table \"{table}\""
+        ))
+    };
+    let at = match (request.at, request.timestamp) {
+        (Some(at), Some(timestamp)) if timestamp > at => return Err(not_found()),
+        (at, timestamp) => timestamp.or(at),
+    };
+    let read_request = ReadRequest {
+        row: Some(request.row.clone()),
+        families: vec![request.family.clone()],
+        qualifier: Some(request.qualifier.clone()),
+        at,
+        since: request.timestamp,
+        versions: Some(1),
+        cell_limit: Some(1),
+        ..ReadRequest::default()
+    };
+    let mut stream = read(store, table, &read_request, VALUE_TIME)?;
+    let line = stream
+        .next_line()
+        .await
+        .ok_or_else(|| Error::Io("a read ended without its end".to_owned()))??;
+    let cell = line.cells.into_iter().next().ok_or_else(not_found)?;
+    Ok(CellValue {
+        timestamp: cell.timestamp,
+        value: cell.value.unwrap_or_default().0,
+    })
+}
+
+/// How long a read of one cell may look.
+const VALUE_TIME: Duration = Duration::from_secs(10);

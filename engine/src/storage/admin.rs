@@ -1,0 +1,320 @@
+//! Making, changing and dropping tables.
+//!
+//! **Invariants**: one at a time; checked whole before anything is written; the catalog (create, drop) or the schema (change) is
+//! the commit point, what a crash leaves before it is removed at the next start. A family's id is never reused, so nothing of a
+//! dropped family shows in one made again under its name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tablemount_api::{
+    DropTable, FamilyInfo, PutTable, RowKey, TableInfo, TableName, Timestamp, name,
+};
+use uuid::Uuid;
+
+use super::catalog::{
+    CATALOG, Catalog, CatalogTable, CatalogTablet, Manifest, SchemaRecord, TABLES, TABLETS,
+    manifest_folder, schema_folder,
+};
+use super::store::Store;
+use super::table::{Schema, Table};
+use super::tablet::Tablet;
+use crate::{Error, Result};
+
+impl Store {
+    /// Makes the table, or changes it to be as the body says.
+    pub(crate) fn put_table(&self, name: &TableName, body: &PutTable) -> Result<TableInfo> {
+        body.validate()?;
+        self.log()?;
+        let mut admin = self.admin.lock();
+        let table = self.tables.load().get(name.as_str()).cloned();
+        let version = table.as_ref().map_or(0, |table| table.schema().version);
+        if let Some(wanted) = body.if_version.filter(|wanted| *wanted != version) {
+            return Err(Error::Conflict(match (wanted, version) {
+                (0, _) => format!("table \"{name}\" exists (version {version})"),
+                (_, 0) => format!("table \"{name}\" does not exist, so it has no version {wanted}"),
+                _ => format!("table \"{name}\" has version {version}, not {wanted}"),
+            }));
+        }
+        match table {
+            Some(table) => self.change_table(&table, body)?,
+            None => self.create_table(&mut admin, name, body)?,
+        }
+        Ok(self.table(name)?.info())
+    }
+
+    fn create_table(
+        &self,
+        admin: &mut (u64, Catalog),
+        name: &TableName,
+        body: &PutTable,
+    ) -> Result<()> {
+        let uid = Uuid::new_v4();
+        let record = SchemaRecord {
+            epoch: self.epoch,
+            name: name.clone(),
+            created: self.clock.now(),
+            next_family: body.families.len() as u64 + 1,
+            families: body
+                .families
+                .iter()
+                .zip(1..)
+                .map(|(schema, id)| FamilyInfo {
+                    id,
+                    schema: schema.clone(),
+                })
+                .collect(),
+            owner: body.owner.clone(),
+        };
+        self.objects
+            .create_numbered(&schema_folder(uid), 1, &record)?;
+        let mut splits = body.splits.clone();
+        splits.sort();
+        let starts: Vec<Option<RowKey>> = std::iter::once(None)
+            .chain(splits.into_iter().map(Some))
+            .collect();
+        let first = admin.1.next_tablet;
+        admin.1.next_tablet += starts.len() as u64;
+        let mut tablets = Vec::new();
+        for (i, start) in starts.iter().enumerate() {
+            tablets.push(self.create_tablet(
+                first + i as u64,
+                start.clone(),
+                starts.get(i + 1).cloned().flatten(),
+            )?);
+        }
+        let entry = CatalogTable {
+            uid,
+            tablets: starts
+                .into_iter()
+                .zip(first..)
+                .map(|(start, id)| CatalogTablet { id, start })
+                .collect(),
+        };
+        self.change_catalog(admin, |tables| {
+            tables.insert(name.to_string(), entry);
+        })?;
+        let table = Arc::new(Table::new(uid, tablets, 1, record));
+        self.change_tables(|tables| {
+            tables.insert(name.to_string(), table.clone());
+        });
+        Ok(())
+    }
+
+    fn create_tablet(
+        &self,
+        id: u64,
+        start: Option<RowKey>,
+        stop: Option<RowKey>,
+    ) -> Result<Arc<Tablet>> {
+        let manifest = Manifest {
+            epoch: self.epoch,
+            log: self.log_id,
+            flushed_sequence: self.durable_sequence(),
+            server_timestamp: Timestamp::MIN,
+            files: BTreeMap::new(),
+        };
+        self.objects
+            .create_numbered(&manifest_folder(id), 1, &manifest)?;
+        Ok(Arc::new(Tablet::new(
+            id,
+            start,
+            stop,
+            1,
+            manifest,
+            BTreeMap::new(),
+        )))
+    }
+
+    fn change_catalog(
+        &self,
+        admin: &mut (u64, Catalog),
+        change: impl FnOnce(&mut BTreeMap<String, CatalogTable>),
+    ) -> Result<()> {
+        let (number, catalog) = admin;
+        let mut next = catalog.clone();
+        change(&mut next.tables);
+        next.epoch = self.epoch;
+        self.fatal_if_unclear(self.objects.create_numbered(CATALOG, *number + 1, &next))?;
+        *number += 1;
+        *catalog = next;
+        self.objects.clean_numbered(CATALOG, *number - 1)
+    }
+
+    fn change_tables(&self, change: impl Fn(&mut BTreeMap<String, Arc<Table>>)) {
+        self.tables.rcu(|tables| {
+            let mut tables = BTreeMap::clone(tables);
+            change(&mut tables);
+            tables
+        });
+    }
+
+    fn change_table(&self, table: &Table, body: &PutTable) -> Result<()> {
+        let schema = table.schema();
+        check_splits(table, body)?;
+        let record = changed(table, &schema, body, self.epoch)?;
+        if record.families == schema.record.families && record.owner == schema.record.owner {
+            return Ok(());
+        }
+        let version = schema.version + 1;
+        let folder = schema_folder(table.uid);
+        self.fatal_if_unclear(self.objects.create_numbered(&folder, version, &record))?;
+        table.set_schema(version, record);
+        self.objects.clean_numbered(&folder, version - 1)?;
+        for family in &schema.record.families {
+            match table.schema().family_by_id(family.id) {
+                None => self.drop_family_files(table, family.id)?,
+                Some(now) if now.schema.in_memory != family.schema.in_memory => {
+                    self.reopen_files(table, now)?
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_family_files(&self, table: &Table, family: u64) -> Result<()> {
+        for tablet in &table.tablets {
+            let state = tablet.state();
+            let Some(files) = state.files.get(&family) else {
+                continue;
+            };
+            let published = tablet.publish(
+                &self.objects,
+                |manifest| drop(manifest.files.remove(&family)),
+                |state| drop(state.files.remove(&family)),
+            );
+            self.fatal_if_unclear(published)?;
+            self.retire(files);
+        }
+        Ok(())
+    }
+
+    /// Takes a family's files into memory, or out of it.
+    fn reopen_files(&self, table: &Table, family: &FamilyInfo) -> Result<()> {
+        for tablet in &table.tablets {
+            let _compacting = tablet.compacting.lock();
+            for file in tablet.state().files.get(&family.id).into_iter().flatten() {
+                let again = self.open_sst(file.meta.clone(), family.schema.in_memory)?;
+                self.in_memory_bytes
+                    .fetch_sub(file.in_memory_bytes(), Ordering::Relaxed);
+                tablet.replace_file(family.id, &again);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a table and its data.
+    pub(crate) fn drop_table(&self, name: &TableName, query: &DropTable) -> Result<()> {
+        let log = self.log()?;
+        let mut admin = self.admin.lock();
+        let table = self.table(name)?;
+        if let Some(uid) = query
+            .if_uid
+            .as_ref()
+            .filter(|uid| **uid != table.uid.to_string())
+        {
+            return Err(Error::Conflict(format!(
+                "table \"{name}\" has uid {}, not {uid}",
+                table.uid
+            )));
+        }
+        self.change_catalog(&mut admin, |tables| {
+            tables.remove(name.as_str());
+        })?;
+        self.change_tables(|tables| {
+            tables.remove(name.as_str());
+        });
+        for tablet in &table.tablets {
+            // A flush or compaction under way ends first.
+            let _quiet = (tablet.flushing.lock(), tablet.compacting.lock());
+            self.memtable_bytes
+                .fetch_sub(tablet.memtable_bytes(), Ordering::Relaxed);
+            log.flushed(tablet.id, u64::MAX)?;
+            let state = tablet.state();
+            let in_memory = state
+                .files
+                .values()
+                .flatten()
+                .map(|file| file.in_memory_bytes());
+            self.in_memory_bytes
+                .fetch_sub(in_memory.sum(), Ordering::Relaxed);
+            self.objects
+                .remove_folder(&format!("{TABLETS}/{:08}", tablet.id))?;
+        }
+        self.work.flushed.notify_waiters();
+        self.objects
+            .remove_folder(&format!("{TABLES}/{}", table.uid))
+    }
+}
+
+fn check_splits(table: &Table, body: &PutTable) -> Result<()> {
+    let mut wanted = body.splits.clone();
+    wanted.sort();
+    let present: Vec<RowKey> = table
+        .tablets
+        .iter()
+        .filter_map(|tablet| tablet.start.clone())
+        .collect();
+    if body.splits.is_empty() || wanted == present {
+        return Ok(());
+    }
+    let shown: Vec<_> = present
+        .iter()
+        .map(|split| format!("\"{}\"", name::encode(split.bytes())))
+        .collect();
+    let shown = if shown.is_empty() {
+        "none".to_owned()
+    } else {
+        shown.join(", ")
+    };
+    let table = &table.name;
+    Err(Error::Precondition(format!(
+        "table \"{table}\": splits cannot change after creation (they are {shown})"
+    )))
+}
+
+/// The schema as the body wants it: families keep their place and id, new ones come last.
+fn changed(table: &Table, schema: &Schema, body: &PutTable, epoch: u64) -> Result<SchemaRecord> {
+    let mut record = SchemaRecord {
+        epoch,
+        ..schema.record.clone()
+    };
+    record
+        .families
+        .retain(|family| !body.drop_families.contains(&family.schema.name));
+    for family in &mut record.families {
+        match body
+            .families
+            .iter()
+            .find(|wanted| wanted.name == family.schema.name)
+        {
+            Some(wanted) => family.schema = wanted.clone(),
+            None => {
+                let (table, family) = (&table.name, &family.schema.name);
+                return Err(Error::Precondition(format!(
+                    "table \"{table}\": column family \"{family}\" is missing from the request; name it in dropFamilies to \
+                     delete its data"
+                )));
+            }
+        }
+    }
+    for wanted in &body.families {
+        if record
+            .families
+            .iter()
+            .all(|family| family.schema.name != wanted.name)
+        {
+            record.families.push(FamilyInfo {
+                id: record.next_family,
+                schema: wanted.clone(),
+            });
+            record.next_family += 1;
+        }
+    }
+    if let Some(owner) = &body.owner {
+        record.owner = Some(owner.clone());
+    }
+    Ok(record)
+}

@@ -1,0 +1,298 @@
+//! Flushes, compactions and file clean-up.
+//!
+//! **Invariants**: a flush takes all families of a tablet, after the log is durable up to where it was frozen, so no crash shows
+//! half a mutation; the manifest's flushed sequence number is where replay starts; a tombstone or wider delete goes only in a
+//! merge of all the family's files (memtables hold higher sequence numbers only); age rules get an hour's grace here, none in
+//! reads; only files that a won manifest dropped are removed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tablemount_api::{FamilyInfo, Timestamp};
+
+use super::catalog::sst_path;
+use super::compaction::choose;
+use super::keys;
+use super::merge::{Cursor, MemtableCursor, MergeCursor, Stored};
+use super::sst::{FileMeta, Sst, SstCursor, SstWriter};
+use super::store::Store;
+use super::table::Table;
+use super::tablet::Tablet;
+use super::visible::{Judge, Verdict, WideSource};
+use super::wide::WideList;
+use crate::{Error, Result};
+
+/// How long a compaction keeps what an age rule collects: a clock that jumps ahead must not destroy data at once.
+const AGE_GRACE_MICROS: i64 = 3_600_000_000;
+
+/// What is merged into one file.
+struct Inputs {
+    cells: MergeCursor,
+    wide_sources: Vec<WideSource>,
+    wide: WideList,
+    /// Nothing older remains outside: tombstones and wider deletes have done their work.
+    bottom: bool,
+}
+
+impl Store {
+    /// Flushes a tablet's memtables. Returns whether there was anything.
+    pub(crate) fn flush(&self, table: &Table, tablet: &Tablet) -> Result<bool> {
+        let log = self.log()?;
+        let _one = tablet.flushing.lock();
+        let ((), frozen_at) = log.between_appends(|last| tablet.freeze(last));
+        let state = tablet.state();
+        let Some((_, upto)) = state.frozen.last().cloned() else {
+            return Ok(false);
+        };
+        log.make_durable(frozen_at.group)?;
+        let schema = table.schema();
+        let mut files = Vec::new();
+        for family in &schema.record.families {
+            if let Some(meta) = self.flush_family(tablet, family, &state.frozen)? {
+                files.push((family.id, self.open_sst(meta, family.schema.in_memory)?));
+            }
+        }
+        let added = files.clone();
+        let published = tablet.publish(
+            &self.objects,
+            |manifest| {
+                (manifest.epoch, manifest.log, manifest.flushed_sequence) =
+                    (self.epoch, self.log_id, upto);
+                for (family, sst) in files {
+                    manifest
+                        .files
+                        .entry(family)
+                        .or_default()
+                        .push(sst.meta.clone());
+                }
+            },
+            |state| {
+                state.frozen.retain(|(_, sequence)| *sequence > upto);
+                for (family, sst) in added {
+                    state.files.entry(family).or_default().push(sst);
+                }
+            },
+        );
+        self.fatal_if_unclear(published)
+            .map_err(|error| error.context(format!("flush tablet {}", tablet.id)))?;
+        self.release(&state, upto);
+        log.flushed(tablet.id, upto)?;
+        metrics::counter!("tablemount_flushes_total").increment(1);
+        self.wake(|work| work.compact = true);
+        Ok(true)
+    }
+
+    /// A manifest that may or may not be there: the server ends, and the next start reads which.
+    pub(crate) fn fatal_if_unclear(&self, published: Result<()>) -> Result<()> {
+        if let (Err(error @ (Error::Unavailable(_) | Error::Precondition(_))), Some(log)) =
+            (&published, &self.log)
+        {
+            log.fail(error);
+        }
+        published
+    }
+
+    fn flush_family(
+        &self,
+        tablet: &Tablet,
+        family: &FamilyInfo,
+        frozen: &[(Arc<super::memtable::MemtableSet>, u64)],
+    ) -> Result<Option<FileMeta>> {
+        let memtables: Vec<_> = frozen
+            .iter()
+            .filter_map(|(set, _)| set.family(family.id))
+            .collect();
+        if memtables.is_empty() {
+            return Ok(None);
+        }
+        let cursor = |memtable| Cursor::Memtable(MemtableCursor::new(memtable, u64::MAX));
+        let mut wide: WideList = memtables
+            .iter()
+            .flat_map(|memtable| memtable.all_wide())
+            .collect();
+        wide.sort_by(|a, b| a.0.cmp(&b.0));
+        self.write_merged(
+            tablet,
+            family,
+            Inputs {
+                cells: MergeCursor::new(memtables.iter().cloned().map(cursor).collect()),
+                wide_sources: memtables.into_iter().map(WideSource::Memtable).collect(),
+                wide,
+                bottom: false,
+            },
+        )
+    }
+
+    /// Merges files of one of the tablet's families if [`choose`] says so. Returns whether it did.
+    pub(crate) fn compact(&self, table: &Table, tablet: &Tablet) -> Result<bool> {
+        let _one = tablet.compacting.lock();
+        let schema = table.schema();
+        for family in &schema.record.families {
+            let state = tablet.state();
+            let files = state
+                .files
+                .get(&family.id)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let bytes: Vec<u64> = files.iter().map(|file| file.meta.bytes).collect();
+            if let Some(choice) = choose(&bytes) {
+                let bottom = choice.files.start == 0;
+                self.compact_files(tablet, family, &files[choice.files], bottom)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Merges all files of each family of the tablet into one, collecting all that the rules allow.
+    pub(crate) fn compact_fully(&self, table: &Table, tablet: &Tablet) -> Result<()> {
+        let _one = tablet.compacting.lock();
+        for family in &table.schema().record.families {
+            let state = tablet.state();
+            let files = state
+                .files
+                .get(&family.id)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            if !files.is_empty() {
+                self.compact_files(tablet, family, files, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compact_files(
+        &self,
+        tablet: &Tablet,
+        family: &FamilyInfo,
+        files: &[Arc<Sst>],
+        bottom: bool,
+    ) -> Result<()> {
+        let cursor = |file: &Arc<Sst>| Ok(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
+        let mut wide: WideList = files.iter().flat_map(|file| file.wide.clone()).collect();
+        wide.sort_by(|a, b| a.0.cmp(&b.0));
+        let doing = |error: Error| error.context(format!("compact tablet {}", tablet.id));
+        let inputs = Inputs {
+            cells: MergeCursor::new(files.iter().map(cursor).collect::<Result<_>>()?),
+            wide_sources: files.iter().cloned().map(WideSource::Sst).collect(),
+            wide,
+            bottom,
+        };
+        let merged = self.write_merged(tablet, family, inputs).map_err(doing)?;
+        let merged = merged
+            .map(|meta| self.open_sst(meta, family.schema.in_memory))
+            .transpose()?;
+        let gone = |path: &str| files.iter().any(|file| file.meta.path == path);
+        let meta = merged.as_ref().map(|sst| sst.meta.clone());
+        let published = tablet.publish(
+            &self.objects,
+            |manifest| {
+                (manifest.epoch, manifest.log) = (self.epoch, self.log_id);
+                replace(
+                    manifest.files.entry(family.id).or_default(),
+                    |file| gone(&file.path),
+                    meta,
+                );
+            },
+            |state| {
+                replace(
+                    state.files.entry(family.id).or_default(),
+                    |file| gone(&file.meta.path),
+                    merged,
+                )
+            },
+        );
+        self.fatal_if_unclear(published).map_err(doing)?;
+        self.retire(files);
+        metrics::counter!("tablemount_compactions_total").increment(1);
+        Ok(())
+    }
+
+    /// Writes what is kept of the inputs into a new SST; `None`: nothing is.
+    fn write_merged(
+        &self,
+        tablet: &Tablet,
+        family: &FamilyInfo,
+        inputs: Inputs,
+    ) -> Result<Option<FileMeta>> {
+        let Inputs {
+            mut cells,
+            wide_sources,
+            wide,
+            bottom,
+        } = inputs;
+        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
+        let path = sst_path(tablet.id, family.id, self.epoch, number);
+        let mut writer = SstWriter::create(self.objects.clone(), path, &family.schema)?;
+        let now = Timestamp(self.clock.now().0.saturating_sub(AGE_GRACE_MICROS));
+        let mut judge = Judge::new(wide_sources, u64::MAX, family.schema.gc_rule.clone(), now);
+        cells.seek(&[])?;
+        while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
+            if keeps(&mut judge, key, &stored, bottom)? {
+                writer.push(key, &stored)?;
+            }
+            cells.next()?;
+        }
+        if !bottom {
+            wide.iter()
+                .for_each(|(key, delete)| writer.push_wide(key, delete));
+        }
+        if writer.is_empty() {
+            writer.abandon()?;
+            return Ok(None);
+        }
+        writer.finish().map(Some)
+    }
+
+    /// Removes files that nothing refers to any more.
+    pub(crate) fn remove_dropped(&self) -> Result<()> {
+        let paths = std::mem::take(&mut *self.dropped.lock());
+        paths.iter().try_for_each(|path| self.objects.remove(path))
+    }
+
+    /// The tablet to flush next, if memtables or log are over half of their budget.
+    pub(crate) fn choose_flush(&self) -> Result<Option<(Arc<Table>, Arc<Tablet>)>> {
+        let log = self.log()?;
+        if log.bytes() > self.options.log_budget_bytes {
+            let holders = log.oldest_holders();
+            let tablets = self.tablets();
+            for holder in holders {
+                match tablets.iter().find(|(_, tablet)| tablet.id == holder) {
+                    Some(holding) => return Ok(Some(holding.clone())),
+                    // A write that raced with the drop of its table.
+                    None => log.flushed(holder, u64::MAX)?,
+                }
+            }
+        }
+        if self.memtable_bytes.load(Ordering::Relaxed) <= self.options.memtable_budget_bytes / 2 {
+            return Ok(None);
+        }
+        let largest = self
+            .tablets()
+            .into_iter()
+            .max_by_key(|(_, tablet)| tablet.memtable_bytes());
+        Ok(largest.filter(|(_, tablet)| tablet.memtable_bytes() > 0))
+    }
+}
+
+/// Whether a merge keeps an entry.
+fn keeps(judge: &mut Judge, key: &[u8], stored: &Stored, bottom: bool) -> Result<bool> {
+    let parts =
+        keys::parse(key).ok_or_else(|| Error::Corrupt("a stored key is damaged".to_owned()))?;
+    Ok(match judge.judge(&parts, stored) {
+        Verdict::Visible => true,
+        Verdict::Tombstone => !bottom,
+        Verdict::Hidden | Verdict::Collected => false,
+    })
+}
+
+/// Puts `merged` in the place of the first that is gone.
+fn replace<T>(files: &mut Vec<T>, gone: impl Fn(&T) -> bool, merged: Option<T>) {
+    let Some(first) = files.iter().position(&gone) else {
+        return;
+    };
+    let mut rest = files.split_off(first);
+    rest.retain(|file| !gone(file));
+    files.extend(merged);
+    files.append(&mut rest);
+}

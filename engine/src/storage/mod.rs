@@ -1,0 +1,28 @@
+//! Tablet storage: everything that touches bytes on disk.
+//!
+//! ```text
+//! store ─ open · admin · maintain · workers
+//!   ├─ table ─ tablet ─ memtable, sst                      reads:  visible ← merge ← memtable, sst
+//!   ├─ log                                                 writes: log → memtable → (flush) → sst
+//!   └─ objects (catalog records), disk (files, folders)
+//! ```
+//! **Architecture invariant**: no other part of the engine opens a file; nothing here knows HTTP or Kubernetes.
+
+mod admin;
+mod catalog;
+mod compaction;
+pub(crate) mod disk;
+pub(crate) mod keys;
+pub(crate) mod log;
+mod maintain;
+mod memtable;
+pub(crate) mod merge;
+mod objects;
+pub(crate) mod open;
+mod sst;
+pub(crate) mod store;
+pub(crate) mod table;
+pub(crate) mod tablet;
+pub(crate) mod visible;
+mod wide;
+pub(crate) mod workers;

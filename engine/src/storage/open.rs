@@ -1,0 +1,289 @@
+//! Opening a store: who owns it, what it holds, what the log adds, and a new start of the server.
+//!
+//! ```text
+//! lock → store record (or create) → catalog, schemas, manifests, SSTs → replay the log → new segment → server record (epoch)
+//!      → flush what was replayed → remove old segments and garbage → serve
+//! ```
+//! **Invariants**: a missing log is refused, never replaced; nothing is written before the log was read without fault; a
+//! read-only opening writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tablemount_api::RowKey;
+use uuid::Uuid;
+
+use super::catalog::{
+    CATALOG, Catalog, CatalogTable, Manifest, SERVERS, STORE, SchemaRecord, ServerRecord,
+    StoreRecord, TABLES, TABLETS, manifest_folder, schema_folder, sst_epoch,
+};
+use super::disk::Disk;
+use super::log::recovery::{OnCorruption, Recovered, replay};
+use super::log::writer::remove_segment;
+use super::log::{self, CommitLog};
+use super::objects::{self, Created, Objects};
+use super::store::{Options, Store};
+use super::table::Table;
+use super::tablet::Tablet;
+use crate::clock::Clock;
+use crate::{Error, Result};
+
+/// What a new store may find in its folder: a lost+found, our lock, and what an interrupted creation left.
+const BEFORE_CREATION: [&str; 4] = ["lock", "lost+found", "logs", "servers"];
+
+/// Opens the store, creating it in an empty folder.
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    read_only: bool,
+) -> Result<Store> {
+    let objects = Objects::new(disk.objects());
+    let record = match objects.read(STORE)? {
+        Some(bytes) => objects::decode(STORE, &bytes)?,
+        None if read_only => {
+            return Err(Error::NotFound(format!(
+                "{} holds no store",
+                disk.describe()
+            )));
+        }
+        None => create(disk.as_ref(), &objects, &options)?,
+    };
+    let StoreRecord { store_id } = record;
+    let missing = |what: &str| Error::Corrupt(format!("{}: {what} is missing", disk.describe()));
+    let (epoch, server) = objects
+        .newest::<ServerRecord>(SERVERS)?
+        .ok_or_else(|| missing(SERVERS))?;
+    let catalog = objects
+        .newest::<Catalog>(CATALOG)?
+        .ok_or_else(|| missing(CATALOG))?;
+    let my_epoch = if read_only { epoch } else { epoch + 1 };
+    let mut store = Store::new(
+        disk, objects, clock, options, store_id, my_epoch, server.log, catalog,
+    );
+    store.load_tables()?;
+    let on_corruption = if read_only {
+        OnCorruption::StopThere
+    } else {
+        OnCorruption::Refuse
+    };
+    let recovered = store.replay(&server, on_corruption)?;
+    if !read_only {
+        store.begin_epoch(&recovered)?;
+    }
+    Ok(store)
+}
+
+/// Creates a store; the record that is put last makes it one.
+fn create(disk: &dyn Disk, objects: &Objects, options: &Options) -> Result<StoreRecord> {
+    let names = disk
+        .list("")
+        .map_err(|error| Error::Io(format!("data folder {}: list: {error}", disk.describe())))?;
+    if let Some(other) = names
+        .iter()
+        .find(|name| !BEFORE_CREATION.contains(&name.as_str()))
+    {
+        return Err(Error::Precondition(format!(
+            "data folder {} holds \"{other}\" but no store; give an empty folder, or one that a store was created in",
+            disk.describe()
+        )));
+    }
+    let log = Uuid::new_v4();
+    for (folder, parent) in [("logs".to_owned(), ""), (log::folder(log), "logs")] {
+        let created = disk
+            .create_folder(&folder)
+            .and_then(|()| disk.sync_folder(parent));
+        created.map_err(|error| Error::Io(format!("create {folder}: {error}")))?;
+    }
+    log::writer::create_segment(disk, log, 1, 1, options.segment_bytes)?;
+    let epoch = objects
+        .newest::<ServerRecord>(SERVERS)?
+        .map_or(1, |(epoch, _)| epoch + 1);
+    objects.create_numbered(SERVERS, epoch, &ServerRecord { log, segment: 1 })?;
+    let catalog = Catalog {
+        epoch,
+        next_tablet: 1,
+        tables: BTreeMap::new(),
+    };
+    let record = StoreRecord {
+        store_id: Uuid::new_v4(),
+    };
+    objects.create_numbered(CATALOG, 1, &catalog)?;
+    match objects.create(STORE, &objects::encode(&record)?.into())? {
+        Created::Won => Ok(record),
+        Created::Lost => Err(Error::Precondition(format!(
+            "{} was created by another process",
+            disk.describe()
+        ))),
+    }
+}
+
+impl Store {
+    fn load_tables(&mut self) -> Result<()> {
+        let catalog = self.admin.lock().1.clone();
+        let mut tables = BTreeMap::new();
+        for (name, entry) in &catalog.tables {
+            tables.insert(name.clone(), Arc::new(self.load_table(name, entry)?));
+        }
+        self.tables.store(Arc::new(tables));
+        Ok(())
+    }
+
+    fn load_table(&self, name: &str, entry: &CatalogTable) -> Result<Table> {
+        let folder = schema_folder(entry.uid);
+        let missing = |what: &str| Error::Corrupt(format!("table \"{name}\": {what} is missing"));
+        let newest = self.objects.newest::<SchemaRecord>(&folder)?;
+        let (version, record) = newest.ok_or_else(|| missing(&folder))?;
+        let stops = entry
+            .tablets
+            .iter()
+            .skip(1)
+            .map(|tablet| tablet.start.clone())
+            .chain([None]);
+        let mut tablets = Vec::new();
+        for (tablet, stop) in entry.tablets.iter().zip(stops) {
+            tablets.push(Arc::new(self.load_tablet(
+                &record,
+                tablet.id,
+                tablet.start.clone(),
+                stop,
+            )?));
+        }
+        Ok(Table::new(entry.uid, tablets, version, record))
+    }
+
+    fn load_tablet(
+        &self,
+        schema: &SchemaRecord,
+        id: u64,
+        start: Option<RowKey>,
+        stop: Option<RowKey>,
+    ) -> Result<Tablet> {
+        let folder = manifest_folder(id);
+        let newest = self.objects.newest::<Manifest>(&folder)?;
+        let (number, manifest) =
+            newest.ok_or_else(|| Error::Corrupt(format!("{folder} is missing")))?;
+        let mut files = BTreeMap::new();
+        for family in &schema.families {
+            let metas = manifest.files.get(&family.id).into_iter().flatten();
+            let open = metas.map(|meta| self.open_sst(meta.clone(), family.schema.in_memory));
+            files.insert(family.id, open.collect::<Result<Vec<_>>>()?);
+        }
+        Ok(Tablet::new(id, start, stop, number, manifest, files))
+    }
+
+    fn replay(&mut self, server: &ServerRecord, on_corruption: OnCorruption) -> Result<Recovered> {
+        let tablets: BTreeMap<u64, Arc<Tablet>> = self
+            .tablets()
+            .into_iter()
+            .map(|(_, tablet)| (tablet.id, tablet))
+            .collect();
+        let flushed: BTreeMap<u64, u64> = tablets
+            .iter()
+            .map(|(id, tablet)| (*id, tablet.flushed_sequence()))
+            .collect();
+        let mut bytes = 0;
+        let recovered = replay(
+            &self.disk,
+            server.log,
+            server.segment,
+            on_corruption,
+            |record| {
+                let Some(tablet) = tablets.get(&record.tablet) else {
+                    return;
+                };
+                tablet.saw_timestamp(record.server_timestamp);
+                if record.first_sequence > flushed[&record.tablet] {
+                    bytes += tablet.state().active.apply(&record);
+                }
+            },
+        )?;
+        if let Some(corruption) = &recovered.corruption {
+            tracing::warn!(
+                corruption,
+                "the store is open read-only up to a corruption of its log"
+            );
+        }
+        self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.recovered_sequence = flushed
+            .into_values()
+            .fold(recovered.last_sequence, u64::max);
+        Ok(recovered)
+    }
+
+    /// Starts a new segment and epoch, flushes what was replayed, removes what is over.
+    fn begin_epoch(&mut self, recovered: &Recovered) -> Result<()> {
+        let segment = recovered.segments.last().map_or(1, |last| last + 1);
+        self.log = Some(Arc::new(CommitLog::start(
+            self.disk.clone(),
+            self.log_id,
+            segment,
+            recovered.next_group,
+            self.recovered_sequence,
+            self.options.segment_bytes,
+        )?));
+        self.objects.create_numbered(
+            SERVERS,
+            self.epoch,
+            &ServerRecord {
+                log: self.log_id,
+                segment,
+            },
+        )?;
+        for (table, tablet) in self.tablets() {
+            self.flush(&table, &tablet)?;
+        }
+        for old in &recovered.segments {
+            remove_segment(self.disk.as_ref(), self.log_id, *old)?;
+        }
+        self.remove_garbage()
+    }
+
+    /// Removes what nothing names: records that were replaced, tables that were never finished or are dropped, files of
+    /// earlier starts that no manifest took.
+    fn remove_garbage(&self) -> Result<()> {
+        let (number, catalog) = self.admin.lock().clone();
+        self.objects
+            .clean_numbered(CATALOG, number.saturating_sub(1))?;
+        self.objects.clean_numbered(SERVERS, self.epoch - 1)?;
+        let uids: BTreeSet<String> = catalog
+            .tables
+            .values()
+            .map(|table| table.uid.to_string())
+            .collect();
+        let mut live = BTreeSet::new();
+        let mut folders = BTreeSet::new();
+        for (_, tablet) in self.tablets() {
+            folders.insert(format!("{:08}", tablet.id));
+            live.extend(
+                tablet
+                    .state()
+                    .files
+                    .values()
+                    .flatten()
+                    .map(|file| file.meta.path.clone()),
+            );
+        }
+        let name = |path: &str, folder: &str| {
+            path.strip_prefix(folder)?
+                .split('/')
+                .nth(1)
+                .map(str::to_owned)
+        };
+        for (path, _) in self.objects.list(TABLES)? {
+            if !name(&path, TABLES).is_some_and(|uid| uids.contains(&uid)) {
+                self.objects.remove(&path)?;
+            }
+        }
+        for (path, _) in self.objects.list(TABLETS)? {
+            let known = name(&path, TABLETS).is_some_and(|id| folders.contains(&id));
+            let old_file =
+                path.contains("/sst/") && sst_epoch(&path).is_some_and(|epoch| epoch < self.epoch);
+            if !known || (old_file && !live.contains(&path)) {
+                self.objects.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

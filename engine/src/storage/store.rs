@@ -1,0 +1,256 @@
+//! A store: one data folder's tables, commit log and workers.
+//!
+//! Owns the parts and their order of locks: a row's lock → the log's → a tablet's state; `admin` before a tablet's manifest.
+//! Opening is in [`super::open`], flushes and compactions in [`super::maintain`], tables in [`super::admin`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tablemount_api::stats::ServerStats;
+use tablemount_api::{TableName, Timestamp};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::catalog::Catalog;
+use super::disk::Disk;
+use super::log::{Appended, CommitLog, Entry, Record};
+use super::objects::Objects;
+use super::sst::{DroppedFiles, FileMeta, Sst};
+use super::table::Table;
+use super::tablet::{Tablet, TabletState};
+use crate::clock::Clock;
+use crate::{Error, Result};
+
+/// Locks of rows, by hash: rows may share one.
+const ROW_LOCKS: usize = 1024;
+
+/// Limits of a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) memtable_budget_bytes: u64,
+    pub(crate) log_budget_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) in_memory_budget_bytes: u64,
+}
+
+/// A store, open.
+pub(crate) struct Store {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) objects: Objects,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Options,
+    pub(crate) store_id: Uuid,
+    pub(crate) epoch: u64,
+    pub(crate) started: Timestamp,
+    /// Absent when the store is open read-only.
+    pub(crate) log: Option<Arc<CommitLog>>,
+    /// The log's id, and its newest sequence number when it was read.
+    pub(crate) log_id: Uuid,
+    pub(crate) recovered_sequence: u64,
+    pub(crate) tables: ArcSwap<BTreeMap<String, Arc<Table>>>,
+    /// The catalog's number and content; held while tables are made, changed or dropped.
+    pub(crate) admin: Mutex<(u64, Catalog)>,
+    pub(crate) next_file: AtomicU64,
+    pub(crate) dropped: DroppedFiles,
+    pub(crate) in_memory_bytes: AtomicU64,
+    pub(crate) memtable_bytes: AtomicU64,
+    pub(crate) work: Work,
+    rows: Vec<RwLock<()>>,
+}
+
+/// Wakes the workers and those who wait for them.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(crate) state: Mutex<WorkState>,
+    pub(crate) changed: Condvar,
+    /// Tells writers that memtables were flushed.
+    pub(crate) flushed: Notify,
+}
+
+#[derive(Default)]
+pub(crate) struct WorkState {
+    pub(crate) flush: bool,
+    pub(crate) compact: bool,
+    pub(crate) stop: bool,
+}
+
+impl Store {
+    #[expect(clippy::too_many_arguments, reason = "the parts that opening found")]
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        store_id: Uuid,
+        epoch: u64,
+        log_id: Uuid,
+        catalog: (u64, Catalog),
+    ) -> Self {
+        let started = clock.now();
+        Self {
+            disk,
+            objects,
+            clock,
+            options,
+            store_id,
+            epoch,
+            started,
+            log: None,
+            log_id,
+            recovered_sequence: 0,
+            tables: ArcSwap::default(),
+            admin: Mutex::new(catalog),
+            next_file: AtomicU64::new(1),
+            dropped: DroppedFiles::default(),
+            in_memory_bytes: AtomicU64::new(0),
+            memtable_bytes: AtomicU64::new(0),
+            work: Work::default(),
+            rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
+        }
+    }
+
+    /// The log, unless the store is read-only.
+    pub(crate) fn log(&self) -> Result<&Arc<CommitLog>> {
+        let read_only = || Error::Precondition("the store is open read-only".to_owned());
+        self.log.as_ref().ok_or_else(read_only)
+    }
+
+    /// A table by name.
+    pub(crate) fn table(&self, name: &TableName) -> Result<Arc<Table>> {
+        let tables = self.tables.load();
+        let table = tables.get(name.as_str()).cloned();
+        table.ok_or_else(|| Error::NotFound(format!("table \"{name}\" not found")))
+    }
+
+    /// What plain reads see up to.
+    pub(crate) fn durable_sequence(&self) -> u64 {
+        self.log
+            .as_ref()
+            .map_or(self.recovered_sequence, |log| log.durable_sequence())
+    }
+
+    /// A row's lock, shared: for plain mutations.
+    pub(crate) fn lock_shared(&self, tablet: u64, row: &[u8]) -> RwLockReadGuard<'_, ()> {
+        self.rows[row_lock(tablet, row)].read()
+    }
+
+    /// A row's lock, exclusive: for what reads before it writes.
+    pub(crate) fn lock_exclusive(&self, tablet: u64, row: &[u8]) -> RwLockWriteGuard<'_, ()> {
+        self.rows[row_lock(tablet, row)].write()
+    }
+
+    /// Logs entries of one row and puts them into the tablet's memtables. The caller holds the row's lock.
+    pub(crate) fn append(
+        &self,
+        tablet: &Tablet,
+        row: &bytes::Bytes,
+        entries: Vec<Entry>,
+    ) -> Result<Appended> {
+        let appended = self.log()?.append(|first_sequence| {
+            let record = Record {
+                tablet: tablet.id,
+                first_sequence,
+                server_timestamp: tablet.server_timestamp(),
+                row: row.clone(),
+                entries,
+            };
+            let bytes = tablet.state().active.apply(&record);
+            self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+            record
+        })?;
+        if self.memtable_bytes.load(Ordering::Relaxed) > self.options.memtable_budget_bytes / 2 {
+            self.wake(|work| work.flush = true);
+        }
+        Ok(appended)
+    }
+
+    /// Whether writers must wait for flushes.
+    pub(crate) fn memtables_full(&self) -> bool {
+        self.memtable_bytes.load(Ordering::Relaxed) > self.options.memtable_budget_bytes
+    }
+
+    /// Tells the workers of something to do.
+    pub(crate) fn wake(&self, set: impl FnOnce(&mut WorkState)) {
+        set(&mut self.work.state.lock());
+        self.work.changed.notify_all();
+    }
+
+    /// Opens an SST, in memory if its family asks for that and the budget allows.
+    pub(crate) fn open_sst(&self, meta: FileMeta, in_memory: bool) -> Result<Arc<Sst>> {
+        let held = self.in_memory_bytes.load(Ordering::Relaxed);
+        let fits = held.saturating_add(meta.bytes) <= self.options.in_memory_budget_bytes;
+        let sst = Sst::open(
+            self.disk.as_ref(),
+            meta,
+            in_memory && fits,
+            self.dropped.clone(),
+        )?;
+        self.in_memory_bytes
+            .fetch_add(sst.in_memory_bytes(), Ordering::Relaxed);
+        Ok(sst)
+    }
+
+    /// Tells that files left a tablet: they go when their last reader does.
+    pub(crate) fn retire(&self, files: &[Arc<Sst>]) {
+        for file in files {
+            self.in_memory_bytes
+                .fetch_sub(file.in_memory_bytes(), Ordering::Relaxed);
+            file.retire();
+        }
+    }
+
+    /// Takes flushed memtables off the budget's account.
+    pub(crate) fn release(&self, state: &TabletState, upto: u64) {
+        let gone = state
+            .frozen
+            .iter()
+            .filter(|(_, sequence)| *sequence <= upto);
+        let bytes: u64 = gone.map(|(set, _)| set.bytes()).sum();
+        self.memtable_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.work.flushed.notify_waiters();
+    }
+
+    /// All tablets with their tables.
+    pub(crate) fn tablets(&self) -> Vec<(Arc<Table>, Arc<Tablet>)> {
+        let tables = self.tables.load();
+        tables
+            .values()
+            .flat_map(|table| {
+                table
+                    .tablets
+                    .iter()
+                    .map(|tablet| (table.clone(), tablet.clone()))
+            })
+            .collect()
+    }
+
+    pub(crate) fn stats(&self) -> ServerStats {
+        let tables = self.tables.load();
+        ServerStats {
+            store_id: self.store_id.to_string(),
+            epoch: self.epoch,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started,
+            read_only: self.log.is_none(),
+            tables: tables.len() as u64,
+            tablets: tables
+                .values()
+                .map(|table| table.tablets.len() as u64)
+                .sum(),
+            memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
+            memtable_budget_bytes: self.options.memtable_budget_bytes,
+            log_bytes: self.log.as_ref().map_or(0, |log| log.bytes()),
+            log_budget_bytes: self.options.log_budget_bytes,
+            durable_sequence: self.durable_sequence(),
+            log_syncs: self.log.as_ref().map_or(0, |log| log.syncs()),
+        }
+    }
+}
+
+fn row_lock(tablet: u64, row: &[u8]) -> usize {
+    let hash = crc32c::crc32c_append(tablet as u32, row);
+    hash as usize % ROW_LOCKS
+}

@@ -1,0 +1,229 @@
+//! A tablet: a range of a table's rows, with its memtables and SSTs.
+//!
+//! ```text
+//! state = active memtables ← appends │ frozen memtables ← being flushed │ SSTs by family, oldest first
+//! ```
+//! **Invariants**: the state is swapped whole, so a reader that took it keeps a consistent set and pins its files; the state is
+//! taken before the sequence number, so that all in its SSTs is at or below; freezing happens between appends; manifests are
+//! written one at a time, and the state follows only a manifest that was won.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use tablemount_api::stats::TabletStats;
+use tablemount_api::{RowKey, Timestamp};
+
+use super::catalog::{Manifest, manifest_folder};
+use super::memtable::MemtableSet;
+use super::merge::{Cursor, MemtableCursor, MergeCursor};
+use super::objects::Objects;
+use super::sst::{Sst, SstCursor};
+use super::visible::WideSource;
+use crate::Result;
+
+/// What a tablet holds at one moment.
+#[derive(Clone, Default)]
+pub(crate) struct TabletState {
+    pub(crate) active: Arc<MemtableSet>,
+    /// Oldest first, each with the sequence number up to which it goes.
+    pub(crate) frozen: Vec<(Arc<MemtableSet>, u64)>,
+    /// By family id, oldest first.
+    pub(crate) files: BTreeMap<u64, Vec<Arc<Sst>>>,
+}
+
+impl TabletState {
+    /// All memtables, oldest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<MemtableSet>> {
+        self.frozen.iter().map(|(set, _)| set).chain([&self.active])
+    }
+
+    /// A merge of one family's sources that may hold keys in `from..to`, and its sources of wider deletes.
+    pub(crate) fn sources(
+        &self,
+        family: u64,
+        sequence: u64,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> Result<(MergeCursor, Vec<WideSource>)> {
+        let memtables: Vec<_> = self
+            .memtables()
+            .filter_map(|set| set.family(family))
+            .collect();
+        let files = self
+            .files
+            .get(&family)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let mut cursors: Vec<Cursor> = memtables
+            .iter()
+            .map(|memtable| Cursor::Memtable(MemtableCursor::new(memtable.clone(), sequence)))
+            .collect();
+        for file in files.iter().filter(|file| file.overlaps(from, to)) {
+            cursors.push(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
+        }
+        let wide = memtables
+            .into_iter()
+            .filter(|memtable| memtable.has_wide())
+            .map(WideSource::Memtable);
+        let files = files
+            .iter()
+            .filter(|file| !file.wide.is_empty())
+            .cloned()
+            .map(WideSource::Sst);
+        Ok((MergeCursor::new(cursors), wide.chain(files).collect()))
+    }
+
+    fn memtable_bytes(&self) -> u64 {
+        self.memtables().map(|set| set.bytes()).sum()
+    }
+}
+
+/// The newest manifest and its number.
+pub(crate) struct Published {
+    pub(crate) number: u64,
+    pub(crate) manifest: Manifest,
+}
+
+/// A tablet.
+pub(crate) struct Tablet {
+    pub(crate) id: u64,
+    /// First row, inclusive; `None`: from the start.
+    pub(crate) start: Option<RowKey>,
+    /// End, exclusive; `None`: to the end.
+    pub(crate) stop: Option<RowKey>,
+    state: RwLock<Arc<TabletState>>,
+    published: Mutex<Published>,
+    /// One flush, and one compaction, at a time.
+    pub(crate) flushing: Mutex<()>,
+    pub(crate) compacting: Mutex<()>,
+    server_timestamp: AtomicI64,
+}
+
+impl Tablet {
+    pub(crate) fn new(
+        id: u64,
+        start: Option<RowKey>,
+        stop: Option<RowKey>,
+        number: u64,
+        manifest: Manifest,
+        files: BTreeMap<u64, Vec<Arc<Sst>>>,
+    ) -> Self {
+        let state = TabletState {
+            files,
+            ..TabletState::default()
+        };
+        let server_timestamp = AtomicI64::new(manifest.server_timestamp.0);
+        Self {
+            id,
+            start,
+            stop,
+            state: RwLock::new(Arc::new(state)),
+            published: Mutex::new(Published { number, manifest }),
+            flushing: Mutex::new(()),
+            compacting: Mutex::new(()),
+            server_timestamp,
+        }
+    }
+
+    /// What the tablet holds now.
+    pub(crate) fn state(&self) -> Arc<TabletState> {
+        self.state.read().clone()
+    }
+
+    /// Changes the state.
+    fn swap<T>(&self, change: impl FnOnce(&mut TabletState) -> T) -> T {
+        let mut guard = self.state.write();
+        let mut state = TabletState::clone(&guard);
+        let result = change(&mut state);
+        *guard = Arc::new(state);
+        result
+    }
+
+    /// Freezes the active memtables, if they hold anything. Only between appends.
+    pub(crate) fn freeze(&self, last_sequence: u64) {
+        if self.state.read().active.is_empty() {
+            return;
+        }
+        self.swap(|state| {
+            let full = std::mem::take(&mut state.active);
+            state.frozen.push((full, last_sequence));
+        });
+    }
+
+    /// Writes the next manifest, then changes the state accordingly.
+    pub(crate) fn publish(
+        &self,
+        objects: &Objects,
+        edit: impl FnOnce(&mut Manifest),
+        install: impl FnOnce(&mut TabletState),
+    ) -> Result<()> {
+        let mut published = self.published.lock();
+        let mut manifest = published.manifest.clone();
+        edit(&mut manifest);
+        manifest.server_timestamp = Timestamp(self.server_timestamp.load(Ordering::Relaxed));
+        let number = published.number + 1;
+        let folder = manifest_folder(self.id);
+        objects.create_numbered(&folder, number, &manifest)?;
+        *published = Published { number, manifest };
+        self.swap(install);
+        // The one before stays, for a look at what was; older ones go.
+        objects.clean_numbered(&folder, number - 1)
+    }
+
+    /// Puts another reader of the same file in the place of one.
+    pub(crate) fn replace_file(&self, family: u64, again: &Arc<Sst>) {
+        self.swap(|state| {
+            let files = state.files.entry(family).or_default();
+            files
+                .iter_mut()
+                .filter(|file| file.meta.path == again.meta.path)
+                .for_each(|file| *file = again.clone());
+        });
+    }
+
+    /// All up to this sequence number is in SSTs.
+    pub(crate) fn flushed_sequence(&self) -> u64 {
+        self.published.lock().manifest.flushed_sequence
+    }
+
+    /// A timestamp for cells that bring none: the time in whole milliseconds, never below one given out before.
+    pub(crate) fn give_timestamp(&self, now: Timestamp) -> Timestamp {
+        let millis = now.0.div_euclid(1000) * 1000;
+        Timestamp(
+            self.server_timestamp
+                .fetch_max(millis, Ordering::Relaxed)
+                .max(millis),
+        )
+    }
+
+    /// The highest timestamp given out.
+    pub(crate) fn server_timestamp(&self) -> Timestamp {
+        Timestamp(self.server_timestamp.load(Ordering::Relaxed))
+    }
+
+    /// Takes note of a timestamp given out before the start.
+    pub(crate) fn saw_timestamp(&self, given: Timestamp) {
+        self.server_timestamp.fetch_max(given.0, Ordering::Relaxed);
+    }
+
+    /// Bytes of memtables.
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.state.read().memtable_bytes()
+    }
+
+    pub(crate) fn stats(&self) -> TabletStats {
+        let state = self.state();
+        let files = || state.files.values().flatten();
+        TabletStats {
+            id: self.id,
+            start: self.start.clone(),
+            stop: self.stop.clone(),
+            disk_bytes: files().map(|file| file.meta.bytes).sum(),
+            files: files().count() as u64,
+            memtable_bytes: state.memtable_bytes(),
+            flushed_sequence: self.flushed_sequence(),
+        }
+    }
+}

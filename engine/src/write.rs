@@ -1,0 +1,373 @@
+//! Writes: check the whole request, then log each row under its lock, then wait until all is durable.
+//!
+//! **Invariants**: nothing is written unless every row of the request is legal; a row is one log record, so it is atomic; what
+//! reads before it writes (check, increment, append, deletes limited to timestamps) holds the row's lock exclusively, sees up to
+//! the last written mutation, and answers only when everything it read or wrote is durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tablemount_api::{
+    FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowMutation,
+    RowResult, TableName, Timestamp, name,
+};
+
+use crate::row_update::RowUpdate;
+use crate::storage::log::{Entry, Op};
+use crate::storage::store::Store;
+use crate::storage::table::{Schema, Table};
+use crate::storage::tablet::Tablet;
+use crate::{Error, Result};
+
+/// The most bytes of one row's mutation: the largest value and room for others.
+const MAX_ROW_BYTES: usize = 128 << 20;
+/// How long a writer waits for flushes to make room.
+const MEMORY_WAIT: Duration = Duration::from_secs(30);
+
+/// A request, checked.
+pub(crate) struct Plan {
+    table: Arc<Table>,
+    schema: Arc<Schema>,
+    rows: Vec<RowMutation>,
+    /// For cells that bring no timestamp.
+    timestamp: Timestamp,
+    gives_timestamp: bool,
+}
+
+/// Checks, writes, waits.
+pub(crate) async fn mutate(
+    store: &Arc<Store>,
+    table: &TableName,
+    request: MutateRequest,
+) -> Result<MutateResponse> {
+    let plan = Plan::check(store, table, request)?;
+    wait_for_memory(store).await?;
+    let (response, group) = if plan.rows.iter().any(|row| reads(&plan.schema, row)) {
+        let store = store.clone();
+        let applied = tokio::task::spawn_blocking(move || plan.apply(&store)).await;
+        applied.map_err(|error| Error::Io(format!("write: {error}")))??
+    } else {
+        plan.apply(store)?
+    };
+    store.log()?.durable(group).await?;
+    Ok(response)
+}
+
+async fn wait_for_memory(store: &Store) -> Result<()> {
+    let room = async {
+        loop {
+            let flushed = store.work.flushed.notified();
+            if !store.memtables_full() {
+                return;
+            }
+            store.wake(|work| work.flush = true);
+            flushed.await;
+        }
+    };
+    tokio::time::timeout(MEMORY_WAIT, room).await.map_err(|_| {
+        let (limit, seconds) = (store.options.memtable_budget_bytes, MEMORY_WAIT.as_secs());
+        Error::Exhausted(format!("memtables hold more than their limit of {limit} bytes for {seconds} s: flushes do not keep up"))
+    })
+}
+
+impl Plan {
+    /// Checks the request against the table.
+    pub(crate) fn check(store: &Store, table: &TableName, request: MutateRequest) -> Result<Self> {
+        store.log()?;
+        let table = store.table(table)?;
+        let schema = table.schema();
+        for row in &request.rows {
+            check_row(&table, &schema, row)?;
+        }
+        let lacks = |mutation: &Mutation| {
+            matches!(
+                mutation,
+                Mutation::Put {
+                    timestamp: None,
+                    ..
+                } | Mutation::Increment { .. }
+                    | Mutation::Append { .. }
+            )
+        };
+        let needing: Vec<_> = request
+            .rows
+            .iter()
+            .filter(|row| row.mutations.iter().any(lacks))
+            .collect();
+        let now = store.clock.now();
+        let given = needing
+            .iter()
+            .map(|row| table.tablet(&row.row).give_timestamp(now))
+            .max();
+        if let Some(given) = given {
+            needing
+                .iter()
+                .for_each(|row| table.tablet(&row.row).saw_timestamp(given));
+        }
+        let gives_timestamp = given.is_some();
+        Ok(Self {
+            schema,
+            table,
+            rows: request.rows,
+            timestamp: given.unwrap_or(now),
+            gives_timestamp,
+        })
+    }
+
+    /// Logs row after row; returns the group that must be durable.
+    pub(crate) fn apply(self, store: &Store) -> Result<(MutateResponse, u64)> {
+        let mut results = Vec::with_capacity(self.rows.len());
+        let mut newest = 0;
+        for row in self.rows {
+            let tablet = self.table.tablet(&row.row);
+            let (result, group) = if reads(&self.schema, &row) {
+                update(store, tablet, &self.schema, &row, self.timestamp)?
+            } else {
+                let group = put(store, tablet, &self.schema, row, self.timestamp)?;
+                (
+                    RowResult {
+                        applied: true,
+                        cells: Vec::new(),
+                    },
+                    group,
+                )
+            };
+            newest = newest.max(group);
+            results.push(result);
+        }
+        let timestamp = self.gives_timestamp.then_some(self.timestamp);
+        Ok((MutateResponse { results, timestamp }, newest))
+    }
+}
+
+/// Logs a plain mutation.
+fn put(
+    store: &Store,
+    tablet: &Tablet,
+    schema: &Schema,
+    row: RowMutation,
+    timestamp: Timestamp,
+) -> Result<u64> {
+    let mut entries = Vec::with_capacity(row.mutations.len());
+    for mutation in row.mutations {
+        push_plain(schema, mutation, timestamp, &mut entries)?;
+    }
+    let key = row.row.into_bytes();
+    let _lock = store.lock_shared(tablet.id, &key);
+    Ok(store.append(tablet, &key, entries)?.group)
+}
+
+/// Runs a mutation that reads, under the row's exclusive lock.
+fn update(
+    store: &Store,
+    tablet: &Tablet,
+    schema: &Schema,
+    row: &RowMutation,
+    timestamp: Timestamp,
+) -> Result<(RowResult, u64)> {
+    let key = row.row.bytes();
+    let _lock = store.lock_exclusive(tablet.id, key);
+    let mut update = RowUpdate::new(tablet.state(), schema, key, timestamp, store.clock.now());
+    if let Some(check) = &row.check {
+        if !update.holds(check)? {
+            // What was read may not be durable yet.
+            let group = store.log()?.newest_group();
+            return Ok((
+                RowResult {
+                    applied: false,
+                    cells: Vec::new(),
+                },
+                group,
+            ));
+        }
+    }
+    for mutation in &row.mutations {
+        update.apply(mutation)?;
+    }
+    let (entries, cells) = update.finish();
+    let group = store.append(tablet, key, entries)?.group;
+    Ok((
+        RowResult {
+            applied: true,
+            cells,
+        },
+        group,
+    ))
+}
+
+/// Turns a mutation that needs no reading into entries.
+pub(crate) fn push_plain(
+    schema: &Schema,
+    mutation: Mutation,
+    now: Timestamp,
+    entries: &mut Vec<Entry>,
+) -> Result<()> {
+    let mut push = |family: &FamilyName, op| -> Result<()> {
+        entries.push(Entry {
+            family: schema.family(family)?.id,
+            op,
+        });
+        Ok(())
+    };
+    match mutation {
+        Mutation::Put {
+            family,
+            qualifier,
+            timestamp,
+            value,
+        } => {
+            let timestamp = timestamp.unwrap_or(now);
+            push(
+                &family,
+                Op::Put {
+                    qualifier: qualifier.into_bytes(),
+                    timestamp,
+                    value: value.0,
+                },
+            )
+        }
+        Mutation::DeleteCell {
+            family,
+            qualifier,
+            timestamp,
+        } => push(
+            &family,
+            Op::DeleteCell {
+                qualifier: qualifier.into_bytes(),
+                timestamp,
+            },
+        ),
+        Mutation::DeleteColumn {
+            family,
+            qualifier,
+            min_timestamp,
+            max_timestamp,
+        } => {
+            let (min, max) = (
+                min_timestamp.unwrap_or(Timestamp::MIN),
+                max_timestamp.unwrap_or(Timestamp::MAX),
+            );
+            push(
+                &family,
+                Op::DeleteColumn {
+                    qualifier: qualifier.into_bytes(),
+                    min,
+                    max,
+                },
+            )
+        }
+        Mutation::DeleteFamily { family } => push(&family, Op::DeleteFamily),
+        Mutation::DeleteRow {} => schema
+            .record
+            .families
+            .iter()
+            .try_for_each(|family| push(&family.schema.name, Op::DeleteFamily)),
+        Mutation::Increment { .. } | Mutation::Append { .. } => Err(Error::Invalid(
+            "increment and append read before they write".to_owned(),
+        )),
+    }
+}
+
+/// Whether a row's mutation must read before it writes.
+fn reads(schema: &Schema, row: &RowMutation) -> bool {
+    row.check.is_some()
+        || row
+            .mutations
+            .iter()
+            .any(|mutation| mutation_reads(schema, mutation))
+}
+
+/// Whether a mutation must read: increments and appends; and deletes limited to timestamps where the GC rule counts versions,
+/// since versions that it hides must not come back.
+pub(crate) fn mutation_reads(schema: &Schema, mutation: &Mutation) -> bool {
+    let counts = |family: &FamilyName| schema.family(family).is_ok_and(counts_versions);
+    match mutation {
+        Mutation::Increment { .. } | Mutation::Append { .. } => true,
+        Mutation::DeleteCell { family, .. } => counts(family),
+        Mutation::DeleteColumn {
+            family,
+            min_timestamp,
+            max_timestamp,
+            ..
+        } => (min_timestamp.is_some() || max_timestamp.is_some()) && counts(family),
+        _ => false,
+    }
+}
+
+fn counts_versions(family: &FamilyInfo) -> bool {
+    family
+        .schema
+        .gc_rule
+        .0
+        .iter()
+        .any(|clause| clause.max_versions.is_some())
+}
+
+fn check_row(table: &Table, schema: &Schema, row: &RowMutation) -> Result<()> {
+    let count = row.mutations.len();
+    if count == 0 || count > RowMutation::MAX_MUTATIONS {
+        let (key, limit) = (name::encode(row.row.bytes()), RowMutation::MAX_MUTATIONS);
+        return Err(Error::Invalid(format!(
+            "row \"{key}\" has {count} mutations; a row takes 1 to {limit} at once"
+        )));
+    }
+    if let Some(check) = &row.check {
+        schema.family(&check.family)?;
+    }
+    let mut bytes = row.row.bytes().len();
+    for mutation in &row.mutations {
+        let (qualifier, value) = check_mutation(table, schema, mutation)?;
+        bytes += qualifier.len() + value + 64;
+    }
+    if bytes > MAX_ROW_BYTES {
+        let key = name::encode(row.row.bytes());
+        return Err(Error::TooLarge(format!(
+            "row \"{key}\": mutations of {bytes} bytes; limit is {MAX_ROW_BYTES}"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks one mutation; returns its qualifier and its value's length.
+fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result<(Bytes, usize)> {
+    let none = Qualifier::default();
+    let (family, qualifier, value) = match mutation {
+        Mutation::Put {
+            family,
+            qualifier,
+            value,
+            ..
+        }
+        | Mutation::Append {
+            family,
+            qualifier,
+            value,
+        } => (family, qualifier, value.0.len()),
+        Mutation::Increment {
+            family, qualifier, ..
+        } => (family, qualifier, 8),
+        Mutation::DeleteCell {
+            family, qualifier, ..
+        }
+        | Mutation::DeleteColumn {
+            family, qualifier, ..
+        } => (family, qualifier, 0),
+        Mutation::DeleteFamily { family } => (family, &none, 0),
+        Mutation::DeleteRow {} => return Ok((Bytes::new(), 0)),
+    };
+    check_value(table.name.as_str(), schema.family(family)?, value)?;
+    Ok((qualifier.bytes().clone(), value))
+}
+
+/// Checks a value's length against its family's limit.
+pub(crate) fn check_value(table: &str, family: &FamilyInfo, bytes: usize) -> Result<()> {
+    let limit = family.schema.max_value_bytes;
+    if bytes <= limit as usize {
+        return Ok(());
+    }
+    let family = &family.schema.name;
+    Err(Error::TooLarge(format!(
+        "value of {bytes} bytes in table \"{table}\", column family \"{family}\"; limit is {limit} (maxValueBytes)"
+    )))
+}

@@ -1,0 +1,161 @@
+//! The command line: subcommands, the names the binary goes by, and usage errors in one line.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::cmd;
+use crate::exit::{self, Failure};
+
+#[derive(Parser)]
+#[command(
+    name = "tablemount",
+    version,
+    about = "A wide-column store for Kubernetes that mounts as a filesystem",
+    after_help = exit::CODES,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Up(cmd::up::Args),
+    Engine(cmd::engine::Args),
+    Operator(cmd::operator::Args),
+    Crds(cmd::crds::Args),
+    Mount(cmd::mount::Args),
+    Tables(cmd::tables::Args),
+    Get(cmd::get::Args),
+    Scan(cmd::scan::Args),
+    Put(cmd::put::Args),
+    Delete(cmd::delete::Args),
+    Import(cmd::import::Args),
+    Export(cmd::export::Args),
+    Path(cmd::path::Args),
+    Key(cmd::key::Args),
+    Completions(cmd::completions::Args),
+    Healthcheck(cmd::healthcheck::Args),
+}
+
+/// The whole command, for completions and the tests of the documentation.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses `args` and does what they say.
+pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<()> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let program = args.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default();
+    let parsed = match program.to_str() {
+        Some("mount.tablemount") => return cmd::mount::helper(&args[1..]),
+        Some("kubectl-tablemount") => Cli::command().bin_name("kubectl tablemount").try_get_matches_from(&args),
+        _ => Cli::command().try_get_matches_from(&args),
+    };
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => execute(cli.command),
+        Err(error) => usage(&error),
+    }
+}
+
+fn execute(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Up(args) => block_on(cmd::up::run(args)),
+        Command::Engine(args) => block_on(cmd::engine::run(args)),
+        Command::Operator(args) => block_on(cmd::operator::run(args)),
+        Command::Crds(args) => cmd::crds::run(&args),
+        Command::Mount(args) => cmd::mount::run(args),
+        Command::Tables(args) => block_on(cmd::tables::run(args)),
+        Command::Get(args) => block_on(cmd::get::run(args)),
+        Command::Scan(args) => block_on(cmd::scan::run(args)),
+        Command::Put(args) => block_on(cmd::put::run(args)),
+        Command::Delete(args) => block_on(cmd::delete::run(args)),
+        Command::Import(args) => block_on(cmd::import::run(args)),
+        Command::Export(args) => block_on(cmd::export::run(args)),
+        Command::Path(args) => cmd::path::run(&args),
+        Command::Key(args) => cmd::key::run(&args),
+        Command::Completions(args) => cmd::completions::run(&args),
+        Command::Healthcheck(args) => block_on(cmd::healthcheck::run(args)),
+    }
+}
+
+/// Runs `future` to its end on a runtime of its own.
+pub(crate) fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(future);
+    // A thread that is blocked in a read of stdin must not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+/// Help goes out as clap writes it; an error becomes one line with code 2.
+fn usage(error: &clap::Error) -> anyhow::Result<()> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.print()?),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.print()?;
+            Err(Failure::usage("a subcommand is missing"))
+        }
+        _ => Err(Failure::usage(one_line(&error.to_string()))),
+    }
+}
+
+/// Clap's message without its frame: the first paragraph, and the tips, if there are any.
+fn one_line(rendered: &str) -> String {
+    let mut paragraphs = rendered.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut message = paragraphs.next().unwrap_or_default();
+    if let Some(rest) = message.strip_prefix("error: ") {
+        message = rest.to_owned();
+    }
+    for tip in paragraphs.filter(|text| text.starts_with("tip: ")) {
+        message = format!("{message}; {tip}");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_says_what_it_does() {
+        for subcommand in command().get_subcommands() {
+            assert!(subcommand.get_about().is_some(), "{}", subcommand.get_name());
+            for argument in subcommand.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", subcommand.get_name(), argument.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn usage_errors_are_one_line() {
+        let check = |args: &[&str], expected: &str| {
+            let error = run(args.iter().map(OsString::from)).expect_err("usage error");
+            assert_eq!(error.to_string(), expected);
+        };
+        check(
+            &["tablemount", "get", "map"],
+            "the following required arguments were not provided: <ROW>",
+        );
+        check(
+            &["tablemount", "scan", "a/b"],
+            "invalid value 'a/b' for '<TABLE>': table name \"a/b\" is not 1 to 50 of letters, digits, '-', '_' and '.', \
+             starting with a letter, a digit or '_'",
+        );
+        check(
+            &["tablemount", "scan", "t", "--limitt", "3"],
+            "unexpected argument '--limitt' found; tip: a similar argument exists: '--limit'",
+        );
+    }
+}
