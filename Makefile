@@ -71,8 +71,9 @@ tools: $(deny) ## what the lint needs besides the Rust toolchain
 $(deny):
 	env -u CARGO_TARGET_DIR cargo install --locked --root $(CACHE)/tools/cargo-deny-$(deny_version) cargo-deny --version $(deny_version)
 
-crds: build ## crds/ from the code
+crds: build ## crds/ and the chart's copy, from the code
 	$(binary) crds > crds/tablemount.dev.yaml
+	cp crds/tablemount.dev.yaml charts/tablemount/crds/
 
 clean: ## removes what make built here, but neither tools nor the test cluster's programs
 	cargo clean

@@ -52,10 +52,15 @@ pub(crate) fn command() -> clap::Command {
 /// Parses `args` and does what they say.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<()> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let program = args.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default();
+    let program = args
+        .first()
+        .and_then(|name| Path::new(name).file_name())
+        .unwrap_or_default();
     let parsed = match program.to_str() {
         Some("mount.tablemount") => return cmd::mount::helper(&args[1..]),
-        Some("kubectl-tablemount") => Cli::command().bin_name("kubectl tablemount").try_get_matches_from(&args),
+        Some("kubectl-tablemount") => Cli::command()
+            .bin_name("kubectl tablemount")
+            .try_get_matches_from(&args),
         _ => Cli::command().try_get_matches_from(&args),
     };
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -87,7 +92,9 @@ fn execute(command: Command) -> anyhow::Result<()> {
 
 /// Runs `future` to its end on a runtime of its own.
 pub(crate) fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(future);
     // A thread that is blocked in a read of stdin must not hold up the end.
     runtime.shutdown_background();
@@ -108,15 +115,30 @@ fn usage(error: &clap::Error) -> anyhow::Result<()> {
 
 /// Clap's message without its frame: the first paragraph, and the tips, if there are any.
 fn one_line(rendered: &str) -> String {
-    let mut paragraphs = rendered.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut paragraphs = rendered
+        .split("\n\n")
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut message = paragraphs.next().unwrap_or_default();
     if let Some(rest) = message.strip_prefix("error: ") {
         message = rest.to_owned();
     }
+    message = shorten(&message);
     for tip in paragraphs.filter(|text| text.starts_with("tip: ")) {
         message = format!("{message}; {tip}");
     }
     message
+}
+
+/// Clap repeats a refused value in full, however long: 64 KiB of a row key tell nobody anything.
+fn shorten(message: &str) -> String {
+    const SHOWN: usize = 60;
+    let value = message
+        .strip_prefix("invalid value '")
+        .and_then(|rest| rest.split("' for '").next());
+    match value.and_then(|value| Some((value, value.char_indices().nth(SHOWN)?.0))) {
+        Some((value, cut)) => message.replacen(value, &format!("{}…", &value[..cut]), 1),
+        None => message.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -131,11 +153,43 @@ mod tests {
     #[test]
     fn every_subcommand_says_what_it_does() {
         for subcommand in command().get_subcommands() {
-            assert!(subcommand.get_about().is_some(), "{}", subcommand.get_name());
+            assert!(
+                subcommand.get_about().is_some(),
+                "{}",
+                subcommand.get_name()
+            );
             for argument in subcommand.get_arguments() {
-                assert!(argument.get_help().is_some(), "{} {}", subcommand.get_name(), argument.get_id());
+                assert!(
+                    argument.get_help().is_some(),
+                    "{} {}",
+                    subcommand.get_name(),
+                    argument.get_id()
+                );
             }
         }
+    }
+
+    #[test]
+    fn the_documentation_names_every_subcommand_and_flag() {
+        fn check(command: &clap::Command, documentation: &str, missing: &mut Vec<String>) {
+            for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+                if !documentation.contains(&format!("--{flag}")) {
+                    missing.push(format!("{} --{flag}", command.get_name()));
+                }
+            }
+            command
+                .get_subcommands()
+                .for_each(|subcommand| check(subcommand, documentation, missing));
+        }
+        let documentation = include_str!("../docs/cli.md");
+        let mut missing = Vec::new();
+        for subcommand in command().get_subcommands() {
+            if !documentation.contains(&format!("`tablemount {}`", subcommand.get_name())) {
+                missing.push(subcommand.get_name().to_owned());
+            }
+            check(subcommand, documentation, &mut missing);
+        }
+        assert!(missing.is_empty(), "not in docs/cli.md: {missing:?}");
     }
 
     #[test]
@@ -157,5 +211,11 @@ mod tests {
             &["tablemount", "scan", "t", "--limitt", "3"],
             "unexpected argument '--limitt' found; tip: a similar argument exists: '--limit'",
         );
+        let long = "k".repeat(65_537);
+        let shown = format!(
+            "invalid value '{}…' for '<ROW>': row key is 65537 bytes; limit is 65536",
+            "k".repeat(60)
+        );
+        check(&["tablemount", "get", "t", &long], &shown);
     }
 }

@@ -37,8 +37,14 @@ impl FromStr for Column {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         match text.split_once(':') {
-            None => Ok(Self { family: text.parse()?, qualifier: None }),
-            Some((family, name)) => Ok(Self { family: family.parse()?, qualifier: Some(qualifier(name)?) }),
+            None => Ok(Self {
+                family: text.parse()?,
+                qualifier: None,
+            }),
+            Some((family, name)) => Ok(Self {
+                family: family.parse()?,
+                qualifier: Some(qualifier(name)?),
+            }),
         }
     }
 }
@@ -79,14 +85,26 @@ pub(crate) fn assignment(text: &OsString) -> anyhow::Result<Assignment> {
     }
     let rest = &bytes[colon + 1..];
     let (name, value) = match rest.iter().position(|b| *b == b'=') {
-        Some(equals) => (&rest[..equals], Some(Bytes::copy_from_slice(&rest[equals + 1..]))),
+        Some(equals) => (
+            &rest[..equals],
+            Some(Bytes::copy_from_slice(&rest[equals + 1..])),
+        ),
         None => (rest, None),
     };
     let Some(name) = OsStr::from_bytes(name).to_str() else {
-        bail!("qualifier of {:?} is not UTF-8; write its bytes as %XX", text.to_string_lossy());
+        bail!(
+            "qualifier of {:?} is not UTF-8; write its bytes as %XX",
+            text.to_string_lossy()
+        );
     };
-    let family = OsStr::from_bytes(&bytes[..colon]).to_str().ok_or_else(shape)?;
-    Ok(Assignment { family: family.parse()?, qualifier: qualifier(name)?, value })
+    let family = OsStr::from_bytes(&bytes[..colon])
+        .to_str()
+        .ok_or_else(shape)?;
+    Ok(Assignment {
+        family: family.parse()?,
+        qualifier: qualifier(name)?,
+        value,
+    })
 }
 
 #[cfg(test)]
@@ -100,7 +118,10 @@ mod tests {
         let check = |text: &str, family: &str, qualifier: Option<&[u8]>| {
             let column: Column = text.parse().expect("column");
             assert_eq!(column.family.as_str(), family);
-            assert_eq!(column.qualifier.as_ref().map(|q| q.bytes().as_ref()), qualifier);
+            assert_eq!(
+                column.qualifier.as_ref().map(|q| q.bytes().as_ref()),
+                qualifier
+            );
             assert_eq!(column.to_string(), text);
         };
         check("info", "info", None);
@@ -126,10 +147,16 @@ mod tests {
         check(b"a:b%3Dx=\xff\x01", "a", b"b=x", Some(b"\xff\x01"));
         check(b"a:b", "a", b"b", None);
         let refuse = |text: &str, expected: &str| {
-            assert_eq!(assignment(&text.into()).expect_err("refused").to_string(), expected);
+            assert_eq!(
+                assignment(&text.into()).expect_err("refused").to_string(),
+                expected
+            );
         };
         refuse("a", "\"a\" is not FAMILY:QUALIFIER=VALUE");
         refuse("a=b:c", "\"a=b:c\" is not FAMILY:QUALIFIER=VALUE");
-        refuse("a/b:c=d", "column family name \"a/b\" is not 1 to 64 of letters, digits, '-', '_' and '.'");
+        refuse(
+            "a/b:c=d",
+            "column family name \"a/b\" is not 1 to 64 of letters, digits, '-', '_' and '.'",
+        );
     }
 }

@@ -10,7 +10,12 @@ use tablemount_client::{Client, Config, TokenSource};
 #[command(next_help_heading = "Server")]
 pub(crate) struct ClientArgs {
     /// The engine's HTTP address.
-    #[arg(long, env = "TABLEMOUNT_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(
+        long,
+        env = "TABLEMOUNT_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
     pub(crate) server: String,
     /// A file with the bearer token; it is read again when it changes.
     #[arg(long, env = "TABLEMOUNT_TOKEN_FILE", value_name = "FILE")]
@@ -23,8 +28,15 @@ pub(crate) struct ClientArgs {
 impl ClientArgs {
     /// A client; nothing is sent yet.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        let token = self.token_file.clone().map_or(TokenSource::None, TokenSource::File);
-        Ok(Client::new(Config { url: self.url(), token, timeout: Duration::from_secs(self.timeout) })?)
+        let token = self
+            .token_file
+            .clone()
+            .map_or(TokenSource::None, TokenSource::File);
+        Ok(Client::new(Config {
+            url: self.url(),
+            token,
+            timeout: Duration::from_secs(self.timeout),
+        })?)
     }
 
     /// The server with its scheme: `host:port` alone means http.

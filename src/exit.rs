@@ -27,17 +27,29 @@ pub(crate) struct Failure {
 impl Failure {
     /// The arguments contradict each other or the input.
     pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-        Self { code: USAGE, message: message.into() }.into()
+        Self {
+            code: USAGE,
+            message: message.into(),
+        }
+        .into()
     }
 
     /// What was asked for is not there.
     pub(crate) fn not_found(message: impl Into<String>) -> anyhow::Error {
-        Self { code: NOT_FOUND, message: message.into() }.into()
+        Self {
+            code: NOT_FOUND,
+            message: message.into(),
+        }
+        .into()
     }
 
     /// A part was done, the rest was reported.
     pub(crate) fn partial(message: impl Into<String>) -> anyhow::Error {
-        Self { code: PARTIAL, message: message.into() }.into()
+        Self {
+            code: PARTIAL,
+            message: message.into(),
+        }
+        .into()
     }
 }
 
@@ -55,7 +67,7 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&format!("{error:#}"));
+            report(&message(&error));
             ExitCode::from(code_of(&error))
         }
     }
@@ -64,16 +76,39 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
 /// One line on stderr; line breaks inside become spaces.
 pub(crate) fn report(message: &str) {
     use io::Write as _;
-    let line = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    let line = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
     // With stderr gone too there is nobody left to tell.
     let _ = writeln!(io::stderr(), "tablemount: {line}");
+}
+
+/// The error with its causes, but for those that it tells itself.
+fn message(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .map(ToString::to_string)
+        .fold(error.to_string(), |message, cause| {
+            if message.contains(&cause) {
+                message
+            } else {
+                format!("{message}: {cause}")
+            }
+        })
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.code;
     }
-    match error.downcast_ref::<tablemount_client::Error>().and_then(tablemount_client::Error::code) {
+    match error
+        .downcast_ref::<tablemount_client::Error>()
+        .and_then(tablemount_client::Error::code)
+    {
         Some(ErrorCode::NotFound) => NOT_FOUND,
         _ => ERROR,
     }
@@ -81,7 +116,9 @@ fn code_of(error: &anyhow::Error) -> u8 {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
 }
 
@@ -94,7 +131,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_error_has_its_code() {
-        let refused = |code| tablemount_client::Error::Refused(ApiError { code, message: "m".to_owned() });
+        let refused = |code| {
+            tablemount_client::Error::Refused(ApiError {
+                code,
+                message: "m".to_owned(),
+            })
+        };
         assert_eq!(code_of(&anyhow!("any")), 1);
         assert_eq!(code_of(&Failure::usage("u")), 2);
         assert_eq!(code_of(&Failure::not_found("n").context("read")), 3);
@@ -104,8 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn causes_are_told_once() {
+        let error = anyhow!("connection refused")
+            .context("server: connection refused")
+            .context("read");
+        assert_eq!(message(&error), "read: server: connection refused");
+    }
+
+    #[test]
     fn a_reader_that_went_away_is_no_error() {
-        let error = Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("write").expect_err("error");
+        let error = Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe))
+            .context("write")
+            .expect_err("error");
         assert!(is_broken_pipe(&error));
         assert!(!is_broken_pipe(&anyhow!("x")));
     }

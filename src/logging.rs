@@ -27,7 +27,8 @@ pub(crate) struct LogArgs {
 /// Starts logging; once a process.
 pub(crate) fn init(args: &LogArgs) -> anyhow::Result<()> {
     let filter = match std::env::var(FILTER) {
-        Ok(text) => EnvFilter::try_new(&text).map_err(|error| anyhow::anyhow!("{FILTER}={text}: {error}"))?,
+        Ok(text) => EnvFilter::try_new(&text)
+            .map_err(|error| anyhow::anyhow!("{FILTER}={text}: {error}"))?,
         Err(_) => EnvFilter::new("info"),
     };
     let builder = tracing_subscriber::fmt()

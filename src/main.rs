@@ -15,9 +15,11 @@ mod logging;
 mod mounting;
 mod output;
 mod range;
+mod reconciler;
 mod record;
 mod serve;
 mod signals;
+mod up_hints;
 
 use std::process::ExitCode;
 

@@ -17,7 +17,10 @@ fn parse(mountinfo: &[u8]) -> Vec<PathBuf> {
         let dash = fields.iter().position(|field| *field == b"-")?;
         (*fields.get(dash + 1)? == b"fuse.tablemount").then(|| unescape(fields.get(4)?))?
     };
-    mountinfo.split(|b| *b == b'\n').filter_map(mount_point).collect()
+    mountinfo
+        .split(|b| *b == b'\n')
+        .filter_map(mount_point)
+        .collect()
 }
 
 /// Undoes the kernel's `\ooo` for space, tab, newline and backslash.

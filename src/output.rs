@@ -27,6 +27,12 @@ pub(crate) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::with_capacity(64 << 10, io::stdout().lock())
 }
 
+/// One line on stdout, at once; for what runs on. That nobody reads it any more is no reason to stop.
+pub(crate) fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
 /// One object as JSON or YAML.
 pub(crate) fn print<T: Serialize>(value: &T, json: bool) -> anyhow::Result<()> {
     let mut out = stdout();
@@ -40,7 +46,12 @@ pub(crate) fn print<T: Serialize>(value: &T, json: bool) -> anyhow::Result<()> {
 /// Rows of text in columns as wide as their widest field, the first row being the heading.
 pub(crate) fn print_columns(rows: &[Vec<String>]) -> anyhow::Result<()> {
     let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| Some(row.get(column)?.chars().count()))
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = stdout();
     for row in rows {
@@ -79,7 +90,8 @@ pub(crate) fn value(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 fn escape(bytes: &[u8], cut: bool) -> String {
@@ -94,7 +106,10 @@ fn escape(bytes: &[u8], cut: bool) -> String {
             }
         }
         // A character that the cut went through is left out.
-        let halved = cut && chunks.peek().is_none() && chunk.invalid().len() < 4 && !chunk.invalid().is_empty();
+        let halved = cut
+            && chunks.peek().is_none()
+            && chunk.invalid().len() < 4
+            && !chunk.invalid().is_empty();
         for byte in chunk.invalid().iter().filter(|_| !halved) {
             let _ = write!(text, "\\x{byte:02x}");
         }
@@ -116,8 +131,14 @@ mod tests {
         check(b"\x1b[31m", "\\u{1b}[31m");
         check(b"a\xff\x00", "a\\xff\\u{0}");
         let long = "é".repeat(1000);
-        assert_eq!(value(long.as_bytes()), format!("{}… (2000 bytes)", "é".repeat(512)));
+        assert_eq!(
+            value(long.as_bytes()),
+            format!("{}… (2000 bytes)", "é".repeat(512))
+        );
         let odd = format!("x{long}");
-        assert_eq!(value(odd.as_bytes()), format!("x{}… (2001 bytes)", "é".repeat(511)));
+        assert_eq!(
+            value(odd.as_bytes()),
+            format!("x{}… (2001 bytes)", "é".repeat(511))
+        );
     }
 }

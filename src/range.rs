@@ -98,7 +98,10 @@ pub(crate) fn narrow(request: &mut ReadRequest, column: Option<&Column>) {
 pub(crate) fn micros(text: &str) -> anyhow::Result<Timestamp> {
     match text.parse() {
         Ok(micros) if micros >= 0 => Ok(Timestamp(micros)),
-        _ => bail!("{text:?} is not a timestamp; it is a number of microseconds from 0 to {}", i64::MAX),
+        _ => bail!(
+            "{text:?} is not a timestamp; it is a number of microseconds from 0 to {}",
+            i64::MAX
+        ),
     }
 }
 
@@ -116,7 +119,10 @@ mod tests {
 
     #[test]
     fn versions_and_timestamps() {
-        assert_eq!("3".parse::<Versions>().expect("number"), Versions::Newest(3));
+        assert_eq!(
+            "3".parse::<Versions>().expect("number"),
+            Versions::Newest(3)
+        );
         assert_eq!("all".parse::<Versions>().expect("all"), Versions::All);
         assert_eq!(
             "0".parse::<Versions>().expect_err("none").to_string(),

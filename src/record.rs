@@ -50,7 +50,12 @@ impl Serialize for OneCell<'_> {
         let cell = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("family", cell.family.as_str())?;
-        entry(&mut map, "qualifier", "qualifierBase64", cell.qualifier.bytes())?;
+        entry(
+            &mut map,
+            "qualifier",
+            "qualifierBase64",
+            cell.qualifier.bytes(),
+        )?;
         map.serialize_entry("timestamp", &cell.timestamp)?;
         if let Some(value) = &cell.value {
             entry(&mut map, "value", "valueBase64", &value.0)?;
@@ -59,7 +64,12 @@ impl Serialize for OneCell<'_> {
     }
 }
 
-fn entry<M: SerializeMap>(map: &mut M, text: &'static str, base64: &'static str, bytes: &[u8]) -> Result<(), M::Error> {
+fn entry<M: SerializeMap>(
+    map: &mut M,
+    text: &'static str,
+    base64: &'static str,
+    bytes: &[u8],
+) -> Result<(), M::Error> {
     match str::from_utf8(bytes) {
         Ok(value) => map.serialize_entry(text, value),
         Err(_) => map.serialize_entry(base64, &AsBase64(bytes)),
@@ -99,7 +109,8 @@ pub(crate) struct CellLine {
 impl RowLine {
     /// The row key.
     pub(crate) fn row(&mut self) -> anyhow::Result<RowKey> {
-        let bytes = either("row", self.row.take(), self.row_base64.take())?.context("row is missing")?;
+        let bytes =
+            either("row", self.row.take(), self.row_base64.take())?.context("row is missing")?;
         Ok(RowKey::new(bytes)?)
     }
 }
@@ -107,7 +118,11 @@ impl RowLine {
 impl CellLine {
     /// The qualifier; absent is empty.
     pub(crate) fn qualifier(&mut self) -> anyhow::Result<Qualifier> {
-        let bytes = either("qualifier", self.qualifier.take(), self.qualifier_base64.take())?;
+        let bytes = either(
+            "qualifier",
+            self.qualifier.take(),
+            self.qualifier_base64.take(),
+        )?;
         Ok(Qualifier::new(bytes.unwrap_or_default())?)
     }
 
@@ -118,7 +133,11 @@ impl CellLine {
     }
 }
 
-fn either(name: &str, text: Option<String>, base64: Option<Base64>) -> anyhow::Result<Option<Bytes>> {
+fn either(
+    name: &str,
+    text: Option<String>,
+    base64: Option<Base64>,
+) -> anyhow::Result<Option<Bytes>> {
     match (text, base64) {
         (Some(_), Some(_)) => bail!("both {name} and {name}Base64 are given"),
         (Some(text), None) => Ok(Some(text.into())),
@@ -141,12 +160,17 @@ mod tests {
             value: Some(Base64(value.to_vec().into())),
             length: None,
         };
-        RowChunk { row: RowKey::new(row.to_vec()).expect("row key"), cells: vec![cell] }
+        RowChunk {
+            row: RowKey::new(row.to_vec()).expect("row key"),
+            cells: vec![cell],
+        }
     }
 
     #[test]
     fn text_is_text_and_other_bytes_are_base64() {
-        let line = |row: &[u8]| serde_json::to_string(&Record(&chunk(row, b"", 15, b"a\n"))).expect("json");
+        let line = |row: &[u8]| {
+            serde_json::to_string(&Record(&chunk(row, b"", 15, b"a\n"))).expect("json")
+        };
         assert_eq!(
             line(b"r%"),
             r#"{"row":"r%","cells":[{"family":"f","qualifier":"","timestamp":15,"value":"a\n"}]}"#
@@ -158,13 +182,24 @@ mod tests {
     fn what_is_no_row_is_named() {
         let check = |line: &str, expected: &str| {
             let read = serde_json::from_str::<RowLine>(line).map_err(anyhow::Error::from);
-            let error = read.and_then(|mut line| line.row().map(|_| ())).expect_err("no row");
+            let error = read
+                .and_then(|mut line| line.row().map(|_| ()))
+                .expect_err("no row");
             assert_eq!(error.to_string(), expected);
         };
         check(r#"{"cells":[]}"#, "row is missing");
-        check(r#"{"row":"a","rowBase64":"YQ=="}"#, "both row and rowBase64 are given");
-        check(r#"{"row":""}"#, "row key is empty; a row key has 1 to 65536 bytes");
-        check(r#"{"row":"a","cell":[]}"#, "unknown field `cell`, expected one of `row`, `rowBase64`, `cells` at line 1 column 17");
+        check(
+            r#"{"row":"a","rowBase64":"YQ=="}"#,
+            "both row and rowBase64 are given",
+        );
+        check(
+            r#"{"row":""}"#,
+            "row key is empty; a row key has 1 to 65536 bytes",
+        );
+        check(
+            r#"{"row":"a","cell":[]}"#,
+            "unknown field `cell`, expected one of `row`, `rowBase64`, `cells` at line 1 column 17",
+        );
     }
 
     proptest! {

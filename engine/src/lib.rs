@@ -6,9 +6,12 @@
 //! **Architecture invariants**: only [`storage`] touches bytes on disk; nothing here knows Kubernetes or FUSE; time comes from
 //! [`clock`] alone.
 
+pub mod access;
 mod clock;
 mod engine;
 mod error;
+mod grpc;
+pub mod http;
 #[cfg(test)]
 mod memory_engine;
 mod read;
@@ -18,4 +21,5 @@ mod write;
 
 pub use engine::{Config, Engine};
 pub use error::{Error, Result};
+pub use grpc::GrpcServer;
 pub use read::{CellValue, ReadStream};

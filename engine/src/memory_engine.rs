@@ -28,13 +28,14 @@ const PAGE_BYTES: usize = 4 << 20;
 const LINE_CELLS: usize = 1000;
 
 /// All tables.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct MemoryEngine {
     tables: BTreeMap<TableName, Table>,
     last_id: u64,
     last_timestamp: i64,
 }
 
+#[derive(Clone)]
 struct Table {
     info: TableInfo,
     cells: BTreeMap<Key, Bytes>,

@@ -46,15 +46,26 @@ impl Bounds {
             true => self.narrow(Bytes::new(), Some(key.clone())),
             false => self.narrow(successor(key, max_bytes), None),
         };
-        Self { paging: true, ..narrowed }
+        Self {
+            paging: true,
+            ..narrowed
+        }
     }
 
     pub(crate) fn limit(self, limit: u64) -> Self {
-        Self { limit: Some(self.limit.map_or(limit, |before| before.min(limit))), paging: false, ..self }
+        Self {
+            limit: Some(self.limit.map_or(limit, |before| before.min(limit))),
+            paging: false,
+            ..self
+        }
     }
 
     pub(crate) fn reverse(self) -> Self {
-        Self { reverse: !self.reverse, paging: false, ..self }
+        Self {
+            reverse: !self.reverse,
+            paging: false,
+            ..self
+        }
     }
 
     fn narrow(self, start: Bytes, stop: Option<Bytes>) -> Self {
@@ -62,7 +73,12 @@ impl Bounds {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Self { start: self.start.max(start), stop, paging: false, ..self }
+        Self {
+            start: self.start.max(start),
+            stop,
+            paging: false,
+            ..self
+        }
     }
 }
 
@@ -93,13 +109,18 @@ mod tests {
     }
 
     fn inside(bounds: &Bounds) -> String {
-        ["a", "aa", "ab", "b", "ba", "c"].into_iter().filter(|key| bounds.contains(key.as_bytes())).collect::<Vec<_>>().join(" ")
+        ["a", "aa", "ab", "b", "ba", "c"]
+            .into_iter()
+            .filter(|key| bounds.contains(key.as_bytes()))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
     fn steps_narrow() {
         let all = Bounds::default();
-        let check = |bounds: &Bounds, expected: &str| assert_eq!(inside(bounds), expected, "{bounds:?}");
+        let check =
+            |bounds: &Bounds, expected: &str| assert_eq!(inside(bounds), expected, "{bounds:?}");
         check(&all, "a aa ab b ba c");
         check(&all.clone().prefix(bytes("a")), "a aa ab");
         check(&all.clone().prefix(bytes("")), "a aa ab b ba c");
@@ -108,10 +129,16 @@ mod tests {
         check(&all.clone().after(&bytes("aa"), 100), "ab b ba c");
         check(&all.clone().reverse().after(&bytes("aa"), 100), "a");
         check(&all.clone().prefix(bytes("a")).prefix(bytes("b")), "");
-        check(&all.clone().after(&bytes("b"), 100).after(&bytes("a"), 100), "ba c");
+        check(
+            &all.clone().after(&bytes("b"), 100).after(&bytes("a"), 100),
+            "ba c",
+        );
         assert!(all.clone().prefix(bytes("a")).prefix(bytes("b")).is_void());
         assert_eq!(all.clone().limit(5).limit(7).limit, Some(5));
-        assert!(all.clone().after(&bytes("b"), 100).paging && !all.after(&bytes("b"), 100).limit(3).paging);
+        assert!(
+            all.clone().after(&bytes("b"), 100).paging
+                && !all.after(&bytes("b"), 100).limit(3).paging
+        );
     }
 
     #[test]

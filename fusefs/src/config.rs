@@ -62,6 +62,7 @@ impl MountConfig {
             metadata_timeout: self.metadata_timeout,
             value_timeout: self.value_timeout,
             concurrent_requests: self.concurrent_requests.max(1),
+            probe_every: Duration::from_secs(1),
         }
     }
 }
@@ -83,6 +84,9 @@ pub(crate) struct Options {
     #[serde(rename = "valueTimeoutSeconds", serialize_with = "seconds")]
     pub(crate) value_timeout: Duration,
     pub(crate) concurrent_requests: usize,
+    /// Time between two looks for an engine that did not answer, and time limit of each.
+    #[serde(skip)]
+    pub(crate) probe_every: Duration,
 }
 
 fn octal<S: serde::Serializer>(mode: &u16, serializer: S) -> Result<S::Ok, S::Error> {

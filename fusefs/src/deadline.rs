@@ -2,7 +2,7 @@
 //!
 //! Without it a walker over a dead server would wait out the time limit once per entry.
 //!
-//! **Invariants**: while the breaker is open, exactly one probe a second is sent and nothing else; it closes by itself.
+//! **Invariants**: while the breaker is open, one probe at a time is sent (in a mount one a second) and nothing else; it closes by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,21 @@ use tracing::{info, warn};
 
 use crate::source::Source;
 
-/// Time between two probes, and a probe's time limit.
-pub(crate) const PROBE_EVERY: Duration = Duration::from_secs(1);
-
 /// Whether calls are let through.
 pub(crate) struct Breaker {
     open: AtomicBool,
     source: Arc<dyn Source>,
+    probe_every: Duration,
 }
 
 impl Breaker {
-    pub(crate) fn new(source: Arc<dyn Source>) -> Arc<Self> {
-        Arc::new(Self { open: AtomicBool::new(false), source })
+    /// Looks for the engine every `probe_every`, and gives it that long to answer.
+    pub(crate) fn new(source: Arc<dyn Source>, probe_every: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            open: AtomicBool::new(false),
+            source,
+            probe_every,
+        })
     }
 
     /// Whether calls fail at once.
@@ -37,13 +40,16 @@ impl Breaker {
             return;
         }
         warn!("no answer from the server in time; everything fails at once until it answers again");
-        let breaker = Arc::downgrade(self);
+        let (breaker, probe_every) = (Arc::downgrade(self), self.probe_every);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(PROBE_EVERY).await;
+                tokio::time::sleep(probe_every).await;
                 // The mount is gone when the breaker is.
-                let Some(breaker) = breaker.upgrade() else { return };
-                if let Ok(Ok(())) = tokio::time::timeout(PROBE_EVERY, breaker.source.ready()).await {
+                let Some(breaker) = breaker.upgrade() else {
+                    return;
+                };
+                if let Ok(Ok(())) = tokio::time::timeout(probe_every, breaker.source.ready()).await
+                {
                     info!("the server answers again");
                     breaker.open.store(false, Ordering::Relaxed);
                     return;

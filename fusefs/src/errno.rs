@@ -39,6 +39,9 @@ pub(crate) enum Failure {
     /// There is no such extended attribute.
     #[error("no such attribute")]
     NoAttribute,
+    /// Too many files are open.
+    #[error("too many open files")]
+    TooManyOpen,
     /// The caller's buffer is too small for the attribute.
     #[error("the buffer is too small")]
     SmallBuffer,
@@ -58,12 +61,20 @@ impl Failure {
             Self::ReadOnly => Errno::EROFS,
             Self::NoAttribute => Errno::ENODATA,
             Self::SmallBuffer => Errno::ERANGE,
+            Self::TooManyOpen => Errno::ENFILE,
         }
     }
 
     /// Whether the engine says that what was asked for is not there.
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Self::Absent | Self::Client(Error::Refused(ApiError { code: ErrorCode::NotFound, .. })))
+        matches!(
+            self,
+            Self::Absent
+                | Self::Client(Error::Refused(ApiError {
+                    code: ErrorCode::NotFound,
+                    ..
+                }))
+        )
     }
 
     /// Whether someone should look after the engine or the way to it.
@@ -105,7 +116,10 @@ mod tests {
     #[test]
     fn errors_of_the_engine_and_their_errnos() {
         let check = |code: ErrorCode, errno: Errno| {
-            let failure = Failure::from(Error::Refused(ApiError { code, message: String::new() }));
+            let failure = Failure::from(Error::Refused(ApiError {
+                code,
+                message: String::new(),
+            }));
             assert_eq!(failure.errno().code(), errno.code(), "{code:?}");
         };
         check(ErrorCode::NotFound, Errno::ENOENT);
@@ -120,10 +134,33 @@ mod tests {
     #[test]
     fn failures_of_the_way_to_it() {
         let url = || "http://host".to_owned();
-        let check = |failure: Failure, errno: Errno| assert_eq!(failure.errno().code(), errno.code(), "{failure:?}");
-        check(Error::Timeout { url: url(), seconds: 5.0 }.into(), Errno::ETIMEDOUT);
-        check(Error::Unreachable { url: url(), reason: "connection refused".into() }.into(), Errno::EIO);
-        check(Error::Protocol { url: url(), reason: "not JSON".into() }.into(), Errno::EIO);
+        let check = |failure: Failure, errno: Errno| {
+            assert_eq!(failure.errno().code(), errno.code(), "{failure:?}")
+        };
+        check(
+            Error::Timeout {
+                url: url(),
+                seconds: 5.0,
+            }
+            .into(),
+            Errno::ETIMEDOUT,
+        );
+        check(
+            Error::Unreachable {
+                url: url(),
+                reason: "connection refused".into(),
+            }
+            .into(),
+            Errno::EIO,
+        );
+        check(
+            Error::Protocol {
+                url: url(),
+                reason: "not JSON".into(),
+            }
+            .into(),
+            Errno::EIO,
+        );
         check(Failure::Deadline, Errno::ETIMEDOUT);
         check(Failure::TooManyNames, Errno::EFBIG);
         check(Failure::Stale, Errno::ESTALE);

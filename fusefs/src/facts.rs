@@ -8,13 +8,14 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tablemount_api::TableInfo;
 use tokio::sync::MutexGuard;
-use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::errno::Failure;
 use crate::fetch::Fetch;
 use crate::lookahead::{Ahead, Walks};
@@ -36,6 +37,7 @@ const VALUE_BYTES_AHEAD: u64 = 4 << 20;
 pub(crate) struct Facts {
     pub(crate) remote: Arc<Remote>,
     pub(crate) tables: Tables,
+    pub(crate) clock: Arc<Clock>,
     windows: Mutex<Windows>,
     walks: Mutex<AllWalks>,
     stripes: Vec<tokio::sync::Mutex<()>>,
@@ -50,21 +52,21 @@ struct AllWalks {
 
 impl AllWalks {
     /// Someone visited a place that was known.
-    fn hit(&mut self, scope: &Scope, place: &Place, inside: bool) {
-        let now = Instant::now();
-        self.rows.hit(scope, &Place::row(place.row.clone()), inside, now);
+    fn hit(&mut self, scope: &Scope, place: &Place, inside: bool, now: Instant) {
+        self.rows
+            .hit(scope, &Place::row(place.row.clone()), inside, now);
         if place.qualifier.is_some() {
             self.inner.hit(scope, place, true, now);
         }
     }
 
     /// Someone visited a place that was not known: how much to fetch.
-    fn miss(&mut self, scope: &Scope, place: &Place, inside: bool) -> Ahead {
-        let now = Instant::now();
+    fn miss(&mut self, scope: &Scope, place: &Place, inside: bool, now: Instant) -> Ahead {
         match place.family {
             None => self.rows.miss(scope, place, inside, now),
             Some(_) => {
-                self.rows.hit(scope, &Place::row(place.row.clone()), true, now);
+                self.rows
+                    .hit(scope, &Place::row(place.row.clone()), true, now);
                 self.inner.miss(scope, place, true, now)
             }
         }
@@ -72,17 +74,21 @@ impl AllWalks {
 }
 
 impl Facts {
-    pub(crate) fn new(remote: Arc<Remote>) -> Self {
+    pub(crate) fn new(remote: Arc<Remote>, clock: Clock) -> Self {
+        let clock = Arc::new(clock);
         Self {
-            tables: Tables::new(remote.clone()),
+            tables: Tables::new(remote.clone(), clock.clone()),
             remote,
+            clock,
             windows: Mutex::default(),
             walks: Mutex::new(AllWalks {
                 rows: Walks::new(ROWS_AHEAD),
                 inner: Walks::new(CELLS_AHEAD),
                 values: Walks::new(VALUES_AHEAD),
             }),
-            stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::default()).collect(),
+            stripes: (0..STRIPES)
+                .map(|_| tokio::sync::Mutex::default())
+                .collect(),
         }
     }
 
@@ -92,7 +98,11 @@ impl Facts {
     }
 
     /// The first cell of `place`: of a column its newest version.
-    pub(crate) async fn first_cell(&self, scope: &Scope, place: &Place) -> Result<CellFact, Failure> {
+    pub(crate) async fn first_cell(
+        &self,
+        scope: &Scope,
+        place: &Place,
+    ) -> Result<CellFact, Failure> {
         match self.first(scope, place, true).await? {
             First::Cell(cell) => Ok(cell),
             First::Nothing | First::Something => Err(Failure::Absent),
@@ -100,9 +110,13 @@ impl Facts {
     }
 
     /// All cells of `place`, if they are few enough to come with the place itself; else `None`, and a listing pages on.
-    pub(crate) async fn all_cells(&self, scope: &Scope, place: &Place) -> Result<Option<Vec<CellFact>>, Failure> {
+    pub(crate) async fn all_cells(
+        &self,
+        scope: &Scope,
+        place: &Place,
+    ) -> Result<Option<Vec<CellFact>>, Failure> {
         self.first(scope, place, true).await?;
-        Ok(self.windows.lock().all_in(scope, place))
+        Ok(self.windows.lock().all_in(scope, place, self.clock.now()))
     }
 
     /// A listing told that these row keys, and none between them, are in the table.
@@ -112,40 +126,75 @@ impl Facts {
 
     async fn first(&self, scope: &Scope, place: &Place, inside: bool) -> Result<First, Failure> {
         if let Some(first) = self.known(scope, place, inside) {
-            self.walks.lock().hit(scope, place, inside);
+            self.walks
+                .lock()
+                .hit(scope, place, inside, self.clock.now());
             return Ok(first);
         }
         let _turn = self.turn(&place.row).await;
         if let Some(first) = self.known(scope, place, inside) {
-            self.walks.lock().hit(scope, place, inside);
+            self.walks
+                .lock()
+                .hit(scope, place, inside, self.clock.now());
             return Ok(first);
         }
         let info = self.tables.get(&scope.table).await?;
-        let ahead = self.walks.lock().miss(scope, place, inside);
-        let mut window = self.fetch(scope, &info, Fetch::lengths(scope, &info, place, ahead)?).await?;
+        let ahead = self
+            .walks
+            .lock()
+            .miss(scope, place, inside, self.clock.now());
+        let mut window = self
+            .fetch(scope, &info, Fetch::lengths(scope, &info, place, ahead)?)
+            .await?;
         if answer(&window, place, inside).is_none() {
             // The page was cut before it got anywhere, or tells row keys only.
-            let alone = Ahead { places: 1, inside: true };
-            window = self.fetch(scope, &info, Fetch::lengths(scope, &info, place, alone)?).await?;
+            let alone = Ahead {
+                places: 1,
+                inside: true,
+            };
+            window = self
+                .fetch(scope, &info, Fetch::lengths(scope, &info, place, alone)?)
+                .await?;
         }
         // Not even the first cell came: it could not be read in one page, so it is not called absent.
         answer(&window, place, inside).ok_or(Failure::Deadline)
     }
 
     fn known(&self, scope: &Scope, place: &Place, inside: bool) -> Option<First> {
+        let now = self.clock.now();
         let mut windows = self.windows.lock();
-        if inside { windows.first_cell_in(scope, place) } else { windows.first_in(scope, place) }
+        if inside {
+            windows.first_cell_in(scope, place, now)
+        } else {
+            windows.first_in(scope, place, now)
+        }
     }
 
     /// The bytes of the first cell of `place`, if they are known or come with what is asked ahead for a walker; else `None`.
-    pub(crate) async fn value_ahead(&self, scope: &Scope, place: &Place) -> Result<Option<CellFact>, Failure> {
-        if let Some(First::Cell(cell)) = self.windows.lock().value_in(scope, place) {
-            self.walks.lock().values.hit(scope, place, true, Instant::now());
+    pub(crate) async fn value_ahead(
+        &self,
+        scope: &Scope,
+        place: &Place,
+    ) -> Result<Option<CellFact>, Failure> {
+        if let Some(First::Cell(cell)) =
+            self.windows.lock().value_in(scope, place, self.clock.now())
+        {
+            self.walks
+                .lock()
+                .values
+                .hit(scope, place, true, self.clock.now());
             return Ok(Some(cell));
         }
         let _turn = self.turn(&place.row).await;
-        let ahead = self.walks.lock().values.miss(scope, place, true, Instant::now());
-        let Some(lengths) = (ahead.places > 1).then(|| self.windows.lock().from(scope, place)).flatten() else {
+        let ahead = self
+            .walks
+            .lock()
+            .values
+            .miss(scope, place, true, self.clock.now());
+        let Some(lengths) = (ahead.places > 1)
+            .then(|| self.windows.lock().from(scope, place, self.clock.now()))
+            .flatten()
+        else {
             return Ok(None);
         };
         let cells = affordable(&lengths, place, ahead.places);
@@ -153,15 +202,26 @@ impl Facts {
             return Ok(None);
         }
         let info = self.tables.get(&scope.table).await?;
-        let window = self.fetch(scope, &info, Fetch::values(scope, &info, &lengths, place, cells)?).await?;
+        let window = self
+            .fetch(
+                scope,
+                &info,
+                Fetch::values(scope, &info, &lengths, place, cells)?,
+            )
+            .await?;
         Ok(match window.first_in(place) {
             Some(First::Cell(cell)) if cell.value.is_some() => Some(cell),
             _ => None,
         })
     }
 
-    async fn fetch(&self, scope: &Scope, info: &TableInfo, fetch: Fetch) -> Result<Arc<Window>, Failure> {
-        let fetched = Instant::now();
+    async fn fetch(
+        &self,
+        scope: &Scope,
+        info: &TableInfo,
+        fetch: Fetch,
+    ) -> Result<Arc<Window>, Failure> {
+        let fetched = self.clock.now();
         let page = self.remote.read_page(&scope.table, &fetch.request).await?;
         let window = Arc::new(fetch.window(scope, info, page, fetched));
         self.windows.lock().insert(window.clone());
@@ -172,18 +232,26 @@ impl Facts {
     async fn turn(&self, row: &Bytes) -> MutexGuard<'_, ()> {
         let mut hasher = DefaultHasher::new();
         row.hash(&mut hasher);
-        self.stripes[(hasher.finish() as usize) % STRIPES].lock().await
+        self.stripes[(hasher.finish() as usize) % STRIPES]
+            .lock()
+            .await
     }
 }
 
 fn answer(window: &Window, place: &Place, inside: bool) -> Option<First> {
-    window.first_in(place).filter(|first| !inside || *first != First::Something)
+    window
+        .first_in(place)
+        .filter(|first| !inside || *first != First::Something)
 }
 
 /// How many cells from `place` on have values that together are small enough to ask for ahead.
 fn affordable(window: &Window, place: &Place, most: u64) -> u64 {
-    let Content::Cells { .. } = window.content else { return 0 };
-    let Some((before, cells)) = window.from(place) else { return 0 };
+    let Content::Cells { .. } = window.content else {
+        return 0;
+    };
+    let Some((before, cells)) = window.from(place) else {
+        return 0;
+    };
     // Without a cell before it in its row, the request may have to begin with the row.
     debug_assert!(before.is_none_or(|before| !before.is_in(place)));
     let same_row = |cell: &&CellFact| !window.scope.reverse || cell.row == place.row;
@@ -198,6 +266,3 @@ fn affordable(window: &Window, place: &Place, most: u64) -> u64 {
         })
         .count() as u64
 }
-
-#[cfg(test)]
-mod tests;

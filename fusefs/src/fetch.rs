@@ -3,12 +3,14 @@
 //! **Invariant**: the window's edges lie where the page begins and ends, and so hold for what is absent too. A row that a
 //! reverse page cuts is left out, since the part that was sent does not border on the rest.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use tablemount_api::{
-    CellContent, CellPosition, FamilyName, Position, Qualifier, ReadRequest, RowKey, TableInfo, Timestamp,
+    CellContent, CellPosition, FamilyName, Position, Qualifier, ReadRequest, RowKey, TableInfo,
+    Timestamp,
 };
 use tablemount_client::Page;
-use tokio::time::Instant;
 
 use crate::bounds::successor;
 use crate::errno::Failure;
@@ -36,9 +38,19 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// What to ask to learn about `place` and, as far as `ahead` says, about what comes after it.
-    pub(crate) fn lengths(scope: &Scope, info: &TableInfo, place: &Place, ahead: Ahead) -> Result<Self, Failure> {
-        let base = ReadRequest { cells: CellContent::Lengths, ..scoped(scope) };
-        let Some(family) = place.family else { return Self::rows(scope, place, ahead, base) };
+    pub(crate) fn lengths(
+        scope: &Scope,
+        info: &TableInfo,
+        place: &Place,
+        ahead: Ahead,
+    ) -> Result<Self, Failure> {
+        let base = ReadRequest {
+            cells: CellContent::Lengths,
+            ..scoped(scope)
+        };
+        let Some(family) = place.family else {
+            return Self::rows(scope, place, ahead, base);
+        };
         let family = family_name(info, family).ok_or(Failure::Absent)?.clone();
         let mut request = ReadRequest {
             row: Some(row_key(&place.row)?),
@@ -50,29 +62,64 @@ impl Fetch {
             (Some(exact), Some(timestamp)) => {
                 request.qualifier = Some(qualifier(exact)?);
                 request.at = Some(Timestamp(timestamp));
-                Place { timestamp: None, ..place.clone() }
+                Place {
+                    timestamp: None,
+                    ..place.clone()
+                }
             }
             (Some(first), None) => {
                 request.qualifier_start = Some(qualifier(first)?);
-                Place { qualifier: None, ..place.clone() }
+                Place {
+                    qualifier: None,
+                    ..place.clone()
+                }
             }
             (None, _) => place.clone(),
         };
-        Ok(Self { request, begin: place.before(), end: Some(enclosing.after()) })
+        Ok(Self {
+            request,
+            begin: place.before(),
+            end: Some(enclosing.after()),
+        })
     }
 
-    fn rows(scope: &Scope, place: &Place, ahead: Ahead, base: ReadRequest) -> Result<Self, Failure> {
+    fn rows(
+        scope: &Scope,
+        place: &Place,
+        ahead: Ahead,
+        base: ReadRequest,
+    ) -> Result<Self, Failure> {
         if ahead.places == 1 {
-            let request =
-                ReadRequest { row: Some(row_key(&place.row)?), cell_limit: Some(CELLS_OF_A_ROW), ..base };
-            return Ok(Self { request, begin: place.before(), end: Some(place.after()) });
+            let request = ReadRequest {
+                row: Some(row_key(&place.row)?),
+                cell_limit: Some(CELLS_OF_A_ROW),
+                ..base
+            };
+            return Ok(Self {
+                request,
+                begin: place.before(),
+                end: Some(place.after()),
+            });
         }
         let (begin, mut request) = if scope.reverse {
             // Above the highest key there is nothing to exclude.
             let stop = row_key(&successor(&place.row, RowKey::MAX_BYTES)).ok();
-            (place.after(), ReadRequest { reverse: true, stop, ..base })
+            (
+                place.after(),
+                ReadRequest {
+                    reverse: true,
+                    stop,
+                    ..base
+                },
+            )
         } else {
-            (place.before(), ReadRequest { start: Some(row_key(&place.row)?), ..base })
+            (
+                place.before(),
+                ReadRequest {
+                    start: Some(row_key(&place.row)?),
+                    ..base
+                },
+            )
         };
         if ahead.inside {
             request.row_limit = Some(ahead.places);
@@ -81,28 +128,80 @@ impl Fetch {
             request.row_limit = Some(ahead.places * KEYS_PER_ROW);
             request.cells = CellContent::None;
         }
-        Ok(Self { request, begin, end: None })
+        Ok(Self {
+            request,
+            begin,
+            end: None,
+        })
     }
 
     /// What to ask for the values of the `cells` cells from the one at `place` on, of which `window` knows the lengths.
-    pub(crate) fn values(scope: &Scope, info: &TableInfo, window: &Window, place: &Place, cells: u64) -> Result<Self, Failure> {
-        let before = window.from(place).and_then(|(before, _)| before).filter(|before| before.row == place.row);
+    pub(crate) fn values(
+        scope: &Scope,
+        info: &TableInfo,
+        window: &Window,
+        place: &Place,
+        cells: u64,
+    ) -> Result<Self, Failure> {
+        let before = window
+            .from(place)
+            .and_then(|(before, _)| before)
+            .filter(|before| before.row == place.row);
         let row = Place::row(place.row.clone());
         let mut fetch = if let Some(before) = before {
-            let family = family_name(info, before.family).ok_or(Failure::Absent)?.clone();
+            let family = family_name(info, before.family)
+                .ok_or(Failure::Absent)?
+                .clone();
             // Where a column shows one version only, it is done with that; else a page could show a second one.
             let timestamp = (!scope.latest).then_some(Timestamp(before.timestamp));
-            let cell = CellPosition { family, qualifier: qualifier(&before.qualifier)?, timestamp };
-            let after = Some(Position { row: row_key(&place.row)?, cell: Some(cell) });
-            let request = ReadRequest { start: Some(row_key(&place.row)?), after, ..scoped(scope) };
-            Self { request, begin: place.before(), end: None }
+            let cell = CellPosition {
+                family,
+                qualifier: qualifier(&before.qualifier)?,
+                timestamp,
+            };
+            let after = Some(Position {
+                row: row_key(&place.row)?,
+                cell: Some(cell),
+            });
+            let request = ReadRequest {
+                start: Some(row_key(&place.row)?),
+                after,
+                ..scoped(scope)
+            };
+            Self {
+                request,
+                begin: place.before(),
+                end: None,
+            }
         } else if window.covers_start(&row) {
-            let request = ReadRequest { start: Some(row_key(&place.row)?), ..scoped(scope) };
-            Self { request, begin: row.before(), end: None }
+            let request = ReadRequest {
+                start: Some(row_key(&place.row)?),
+                ..scoped(scope)
+            };
+            Self {
+                request,
+                begin: row.before(),
+                end: None,
+            }
         } else {
-            let column = Place { timestamp: None, ..place.clone() };
-            let first = if window.covers_start(&column) { &column } else { place };
-            Self::lengths(scope, info, first, Ahead { places: 1, inside: true })?
+            let column = Place {
+                timestamp: None,
+                ..place.clone()
+            };
+            let first = if window.covers_start(&column) {
+                &column
+            } else {
+                place
+            };
+            Self::lengths(
+                scope,
+                info,
+                first,
+                Ahead {
+                    places: 1,
+                    inside: true,
+                },
+            )?
         };
         if scope.reverse {
             // What comes next is the row before; this row's values are all that lies ahead in one piece.
@@ -116,7 +215,13 @@ impl Fetch {
     }
 
     /// What the page told.
-    pub(crate) fn window(&self, scope: &Scope, info: &TableInfo, page: Page, fetched: Instant) -> Window {
+    pub(crate) fn window(
+        &self,
+        scope: &Scope,
+        info: &TableInfo,
+        page: Page,
+        fetched: Instant,
+    ) -> Window {
         let reverse = self.request.reverse;
         let cut = page.next.as_ref().map(|next| cut(info, next, reverse));
         let far = cut.or_else(|| self.end.clone());
@@ -132,10 +237,23 @@ impl Fetch {
             Content::Keys(rows.into_iter().map(|row| row.row.into_bytes()).collect())
         } else {
             let values = self.request.cells == CellContent::Values;
-            Content::Cells { cells: facts(info, rows), values }
+            Content::Cells {
+                cells: facts(info, rows),
+                values,
+            }
         };
-        let (low, high) = if reverse { (far, Some(self.begin.clone())) } else { (Some(self.begin.clone()), far) };
-        Window { scope: scope.clone(), fetched, low, high, content }
+        let (low, high) = if reverse {
+            (far, Some(self.begin.clone()))
+        } else {
+            (Some(self.begin.clone()), far)
+        };
+        Window {
+            scope: scope.clone(),
+            fetched,
+            low,
+            high,
+            content,
+        }
     }
 }
 
@@ -178,7 +296,9 @@ fn facts(info: &TableInfo, rows: Vec<tablemount_client::RowChunk>) -> Vec<CellFa
                 family,
                 qualifier: cell.qualifier.into_bytes(),
                 timestamp: cell.timestamp.0,
-                length: cell.length.unwrap_or_else(|| value.as_ref().map_or(0, |value| value.len() as u64)),
+                length: cell
+                    .length
+                    .unwrap_or_else(|| value.as_ref().map_or(0, |value| value.len() as u64)),
                 value,
             });
         }
@@ -188,7 +308,11 @@ fn facts(info: &TableInfo, rows: Vec<tablemount_client::RowChunk>) -> Vec<CellFa
 
 /// A request for what lies in `scope`.
 pub(crate) fn scoped(scope: &Scope) -> ReadRequest {
-    ReadRequest { at: scope.at, versions: scope.latest.then_some(1), ..ReadRequest::default() }
+    ReadRequest {
+        at: scope.at,
+        versions: scope.latest.then_some(1),
+        ..ReadRequest::default()
+    }
 }
 
 /// A row key that the table could have; else nothing is there.

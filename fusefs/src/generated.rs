@@ -22,8 +22,12 @@ impl Filesystem {
             (Generated::TableStats, Node::Table { scope, .. }) => {
                 Ok(pretty(&self.remote.table_stats(&scope.table).await?))
             }
-            (Generated::Schema, Node::Table { scope, .. }) => Ok(schema(&*self.facts.tables.get(&scope.table).await?)),
-            (Generated::Schema | Generated::TableStats | Generated::RowJson, _) => Err(Failure::Absent),
+            (Generated::Schema, Node::Table { scope, .. }) => {
+                Ok(schema(&*self.facts.tables.get(&scope.table).await?))
+            }
+            (Generated::Schema | Generated::TableStats | Generated::RowJson, _) => {
+                Err(Failure::Absent)
+            }
         }
     }
 }
@@ -37,7 +41,11 @@ fn pretty(value: &impl Serialize) -> Bytes {
 
 /// The table as a manifest would have it, so that it can be compared with one; what the server adds is the status.
 fn schema(info: &TableInfo) -> Bytes {
-    let families: Vec<_> = info.families.iter().map(|family| family_manifest(&family.schema)).collect();
+    let families: Vec<_> = info
+        .families
+        .iter()
+        .map(|family| family_manifest(&family.schema))
+        .collect();
     let mut spec = json!({ "families": families });
     if !info.splits.is_empty() {
         spec["splits"] = info.splits.iter().map(|key| encode(key.bytes())).collect();
@@ -63,12 +71,33 @@ fn family_manifest(schema: &FamilySchema) -> Value {
     let mut set = |key: &str, value: Value| family.insert(key.to_owned(), value);
     set("name", schema.name.as_str().into());
     // The manifest has one of each; a rule made by other means may have more, and is shown as the server has it.
-    let simple = schema.gc_rule.0.iter().all(|clause| clause.max_versions.is_some() != clause.max_age_micros.is_some());
-    let versions: Vec<_> = schema.gc_rule.0.iter().filter_map(|clause| clause.max_versions).collect();
-    let ages: Vec<_> = schema.gc_rule.0.iter().filter_map(|clause| clause.max_age_micros).collect();
-    if simple && versions.len() <= 1 && ages.len() <= 1 && ages.iter().all(|age| age % 1_000_000 == 0) {
-        versions.iter().for_each(|versions| drop(set("maxVersions", (*versions).into())));
-        ages.iter().for_each(|age| drop(set("maxAgeSeconds", (age / 1_000_000).into())));
+    let simple = schema
+        .gc_rule
+        .0
+        .iter()
+        .all(|clause| clause.max_versions.is_some() != clause.max_age_micros.is_some());
+    let versions: Vec<_> = schema
+        .gc_rule
+        .0
+        .iter()
+        .filter_map(|clause| clause.max_versions)
+        .collect();
+    let ages: Vec<_> = schema
+        .gc_rule
+        .0
+        .iter()
+        .filter_map(|clause| clause.max_age_micros)
+        .collect();
+    if simple
+        && versions.len() <= 1
+        && ages.len() <= 1
+        && ages.iter().all(|age| age % 1_000_000 == 0)
+    {
+        versions
+            .iter()
+            .for_each(|versions| drop(set("maxVersions", (*versions).into())));
+        ages.iter()
+            .for_each(|age| drop(set("maxAgeSeconds", (age / 1_000_000).into())));
     } else {
         set("gcRule", json!(schema.gc_rule));
     }
@@ -76,7 +105,10 @@ fn family_manifest(schema: &FamilySchema) -> Value {
         set("inMemory", true.into());
     }
     if schema.compression != Default::default() {
-        set("compression", json!({ "type": format!("{:?}", schema.compression) }));
+        set(
+            "compression",
+            json!({ "type": format!("{:?}", schema.compression) }),
+        );
     }
     if schema.block_bytes != FamilySchema::DEFAULT_BLOCK_BYTES {
         set("blockSizeBytes", schema.block_bytes.into());
@@ -96,8 +128,13 @@ fn help(base: &Node) -> String {
         Node::Family { .. } => ("a column family in a row", FAMILY_HELP),
         _ => ("a column", COLUMN_HELP),
     };
-    let _ = write!(text, "This is {place} of a Tablemount filesystem, which is read-only.\n\n{LAYOUT}\n");
-    text.push_str("Names that start with @ are not listed, @help at the top aside, but can be used here:\n\n");
+    let _ = write!(
+        text,
+        "This is {place} of a Tablemount filesystem, which is read-only.\n\n{LAYOUT}\n"
+    );
+    text.push_str(
+        "Names that start with @ are not listed, @help at the top aside, but can be used here:\n\n",
+    );
     for (name, meaning) in lines {
         let _ = writeln!(text, "  {name:<24} {meaning}");
     }
@@ -119,28 +156,49 @@ const ROOT_HELP: &[(&str, &str)] = &[
     ("@config", "how this filesystem was mounted, JSON"),
 ];
 const TABLE_HELP: &[(&str, &str)] = &[
-    ("@schema.yaml", "column families and their settings, as in a manifest"),
+    (
+        "@schema.yaml",
+        "column families and their settings, as in a manifest",
+    ),
     ("@stats.json", "what the table takes, by family and tablet"),
-    ("@latest/", "the same, one level shorter: QUALIFIER is a file with the newest value"),
+    (
+        "@latest/",
+        "the same, one level shorter: QUALIFIER is a file with the newest value",
+    ),
     ("@at/TIME/", "the same, showing only versions up to TIME"),
     ("@prefix/KEY/", "rows whose key starts with KEY"),
-    ("@range/START/STOP/", "rows from START on and before STOP; %empty is an open end"),
+    (
+        "@range/START/STOP/",
+        "rows from START on and before STOP; %empty is an open end",
+    ),
     ("@after/KEY/", "rows after KEY"),
     ("@limit/N/", "the first N rows"),
     ("@reverse/", "rows from the last to the first"),
-    ("@tablet/ID", "a link to the range of a tablet; ls @tablet/ lists them"),
+    (
+        "@tablet/ID",
+        "a link to the range of a tablet; ls @tablet/ lists them",
+    ),
     ("@more", "where a listing was cut: a link to the next page"),
 ];
 const ROW_HELP: &[(&str, &str)] = &[
-    ("@latest/", "the same, one level shorter: QUALIFIER is a file with the newest value"),
+    (
+        "@latest/",
+        "the same, one level shorter: QUALIFIER is a file with the newest value",
+    ),
     ("@at/TIME/", "the same, showing only versions up to TIME"),
     ("@row.json", "all cells of the row, JSON, one line a cell"),
 ];
 const FAMILY_HELP: &[(&str, &str)] = &[
-    ("@latest/", "the same, one level shorter: QUALIFIER is a file with the newest value"),
+    (
+        "@latest/",
+        "the same, one level shorter: QUALIFIER is a file with the newest value",
+    ),
     ("@at/TIME/", "the same, showing only versions up to TIME"),
     ("@prefix/Q/", "qualifiers that start with Q"),
-    ("@range/START/STOP/", "qualifiers from START on and before STOP; %empty is an open end"),
+    (
+        "@range/START/STOP/",
+        "qualifiers from START on and before STOP; %empty is an open end",
+    ),
     ("@after/Q/", "qualifiers after Q"),
     ("@limit/N/", "the first N qualifiers"),
     ("@more", "where a listing was cut: a link to the next page"),

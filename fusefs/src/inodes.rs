@@ -63,8 +63,16 @@ impl Inodes {
             opens: 0,
             used: Instant::now(),
         };
-        let table = Table { by_number: BTreeMap::from([(ROOT, root)]), by_path: HashMap::new(), swept: ROOT };
-        Self { table: Mutex::new(table), counter: AtomicU64::new(ROOT + 1), crowded }
+        let table = Table {
+            by_number: BTreeMap::from([(ROOT, root)]),
+            by_path: HashMap::new(),
+            swept: ROOT,
+        };
+        Self {
+            table: Mutex::new(table),
+            counter: AtomicU64::new(ROOT + 1),
+            crowded,
+        }
     }
 
     /// A number that no path has, for a listing that says no more than that there is a name.
@@ -87,7 +95,14 @@ impl Inodes {
         let number = self.next();
         let name = key.1.clone();
         table.by_path.insert(key, number);
-        let inode = Inode { parent, name, node: Arc::new(node), lookups: 1, opens: 0, used: Instant::now() };
+        let inode = Inode {
+            parent,
+            name,
+            node: Arc::new(node),
+            lookups: 1,
+            opens: 0,
+            used: Instant::now(),
+        };
         table.by_number.insert(number, inode);
         if table.by_number.len() > MAX_INODES {
             // Whoever listens is told once, or is at it already.
@@ -99,7 +114,9 @@ impl Inodes {
     /// The kernel forgot `number` that many times.
     pub(crate) fn forget(&self, number: u64, times: u64) {
         let mut table = self.table.lock();
-        let Some(inode) = table.by_number.get_mut(&number).filter(|_| number != ROOT) else { return };
+        let Some(inode) = table.by_number.get_mut(&number).filter(|_| number != ROOT) else {
+            return;
+        };
         inode.lookups = inode.lookups.saturating_sub(times);
         if inode.lookups > 0 {
             return;
@@ -124,7 +141,11 @@ impl Inodes {
     /// A file or directory was opened, or closed.
     pub(crate) fn count_open(&self, number: u64, opened: bool) {
         if let Some(inode) = self.table.lock().by_number.get_mut(&number) {
-            inode.opens = if opened { inode.opens.saturating_add(1) } else { inode.opens.saturating_sub(1) };
+            inode.opens = if opened {
+                inode.opens.saturating_add(1)
+            } else {
+                inode.opens.saturating_sub(1)
+            };
         }
     }
 
@@ -138,7 +159,10 @@ impl Inodes {
         let mut table = self.table.lock();
         let swept = table.swept;
         let (mut paths, mut last) = (Vec::new(), ROOT);
-        for (number, inode) in table.by_number.range((Bound::Excluded(swept), Bound::Unbounded)) {
+        for (number, inode) in table
+            .by_number
+            .range((Bound::Excluded(swept), Bound::Unbounded))
+        {
             last = *number;
             if inode.opens == 0 && now.saturating_duration_since(inode.used) >= SPARED {
                 paths.push((inode.parent, inode.name.to_os_string()));

@@ -13,6 +13,7 @@
 //! it could not be read: a listing that is cut or fails ends in an error.
 
 mod bounds;
+mod clock;
 mod config;
 mod deadline;
 mod errno;
@@ -22,6 +23,7 @@ mod fetch;
 mod filesystem;
 mod fuse;
 mod generated;
+mod handles;
 mod inodes;
 mod listing;
 mod long_names;
@@ -35,6 +37,7 @@ mod path;
 mod place;
 mod remote;
 mod resolve;
+mod row_json;
 mod source;
 mod stat;
 mod tables;

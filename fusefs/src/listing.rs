@@ -59,17 +59,17 @@ impl Listing {
         }
     }
 
-    pub(crate) fn directory(&self) -> &Arc<Node> {
-        &self.directory
-    }
-
     /// Starts anew, as after rewinddir.
     pub(crate) fn rewind(&mut self) {
         *self = Self::new(self.directory.clone());
     }
 
     /// The name at `index`, not counting `.` and `..`; `None`: the directory's end.
-    pub(crate) async fn get(&mut self, filesystem: &Filesystem, index: u64) -> Result<Option<&Item>, Failure> {
+    pub(crate) async fn get(
+        &mut self,
+        filesystem: &Filesystem,
+        index: u64,
+    ) -> Result<Option<&Item>, Failure> {
         if bounds_limit(&self.directory).is_some_and(|limit| index >= limit) {
             return Ok(None);
         }
@@ -79,7 +79,10 @@ impl Listing {
             return Err(Failure::TooManyNames);
         }
         if cut && self.last_listed.is_none() {
-            self.last_listed = self.load(filesystem, limit - 1).await?.map(|item| item.name.clone());
+            self.last_listed = self
+                .load(filesystem, limit - 1)
+                .await?
+                .map(|item| item.name.clone());
         }
         if self.load(filesystem, index).await?.is_none() {
             return Ok(None);
@@ -93,25 +96,44 @@ impl Listing {
             filesystem.more_links.note(&self.directory, &target);
             // Nothing comes after it, so it can stand in the place of the first name that is left out.
             let stat = Stat::link(&target, filesystem.mounted);
-            self.items[at] = Item { name: "@more".to_owned(), node: Node::Link(target), stat };
+            self.items[at] = Item {
+                name: "@more".to_owned(),
+                node: Node::Link(target),
+                stat,
+            };
         }
         Ok(self.items.get(at))
     }
 
     /// Where `@more` leads, if the listing is cut.
-    pub(crate) async fn find_more(mut self, filesystem: &Filesystem) -> Result<Option<String>, Failure> {
+    pub(crate) async fn find_more(
+        mut self,
+        filesystem: &Filesystem,
+    ) -> Result<Option<String>, Failure> {
         self.page = SKIPPED_PAGE;
         let limit = filesystem.options.listing_limit;
         if limit == 0 || bounds_limit(&self.directory).is_some_and(|bound| bound <= limit) {
             return Ok(None);
         }
-        let Some(last) = self.load(filesystem, limit - 1).await?.map(|item| item.name.clone()) else {
+        let Some(last) = self
+            .load(filesystem, limit - 1)
+            .await?
+            .map(|item| item.name.clone())
+        else {
             return Ok(None);
         };
-        Ok(self.load(filesystem, limit).await?.is_some().then(|| self.more_target(&last)))
+        Ok(self
+            .load(filesystem, limit)
+            .await?
+            .is_some()
+            .then(|| self.more_target(&last)))
     }
 
-    async fn load(&mut self, filesystem: &Filesystem, index: u64) -> Result<Option<&Item>, Failure> {
+    async fn load(
+        &mut self,
+        filesystem: &Filesystem,
+        index: u64,
+    ) -> Result<Option<&Item>, Failure> {
         if index < self.first {
             let (first, next) = self.checkpoints.before(index);
             (self.first, self.next, self.items) = (first, next, Vec::new());
@@ -122,7 +144,9 @@ impl Listing {
                 Next::Start => None,
                 Next::After(position) => Some(position.clone()),
             };
-            let page = filesystem.page(&self.directory, after.as_ref(), self.page_size()).await?;
+            let page = filesystem
+                .page(&self.directory, after.as_ref(), self.page_size())
+                .await?;
             self.first += self.items.len() as u64;
             self.items = page.items;
             if let Some(after) = after {
@@ -137,26 +161,35 @@ impl Listing {
     /// No more than the view asks for.
     fn page_size(&self) -> u64 {
         let loaded = self.first + self.items.len() as u64;
-        let left = bounds_limit(&self.directory).map_or(u64::MAX, |limit| limit.saturating_sub(loaded));
+        let left =
+            bounds_limit(&self.directory).map_or(u64::MAX, |limit| limit.saturating_sub(loaded));
         self.page.min(left).max(1)
     }
 
     fn more_target(&self, last: &str) -> String {
         let (paging, step, argument) = match &*self.directory {
-            Node::Table { rows: bounds, .. } | Node::Family { qualifiers: bounds, .. } => {
-                (bounds.paging, "@after", last.to_owned())
-            }
+            Node::Table { rows: bounds, .. }
+            | Node::Family {
+                qualifiers: bounds, ..
+            } => (bounds.paging, "@after", last.to_owned()),
             // Versions come newest first: the next page is what was there before the last one.
             Node::Column { paging, .. } => (*paging, "@at", before_version(last)),
             _ => (false, "@after", last.to_owned()),
         };
-        if paging { format!("../{argument}") } else { format!("{step}/{argument}") }
+        if paging {
+            format!("../{argument}")
+        } else {
+            format!("{step}/{argument}")
+        }
     }
 }
 
 fn bounds_limit(directory: &Node) -> Option<u64> {
     match directory {
-        Node::Table { rows: bounds, .. } | Node::Family { qualifiers: bounds, .. } => bounds.limit,
+        Node::Table { rows: bounds, .. }
+        | Node::Family {
+            qualifiers: bounds, ..
+        } => bounds.limit,
         _ => None,
     }
 }
@@ -172,11 +205,14 @@ fn before_version(name: &str) -> String {
 struct Checkpoints {
     /// By index, rising.
     pages: Vec<(u64, Position)>,
+    /// The least distance between two.
+    stride: u64,
 }
 
 impl Checkpoints {
     fn note(&mut self, index: u64, after: Position) {
-        if self.pages.last().is_some_and(|(last, _)| *last >= index) {
+        let last = self.pages.last().map_or(0, |(last, _)| *last);
+        if index < last + self.stride.max(1) {
             return;
         }
         self.pages.push((index, after));
@@ -186,6 +222,8 @@ impl Checkpoints {
                 keep = !keep;
                 keep
             });
+            let gaps = self.pages.windows(2).map(|pair| pair[1].0 - pair[0].0);
+            self.stride = gaps.min().unwrap_or_default();
         }
     }
 
@@ -219,9 +257,48 @@ impl MoreLinks {
 
     pub(crate) fn get(&self, directory: &Arc<Node>) -> Option<String> {
         let links = self.newest_last.lock();
-        links.iter().find(|(known, _)| known == directory).map(|(_, target)| target.clone())
+        links
+            .iter()
+            .find(|(known, _)| known == directory)
+            .map(|(_, target)| target.clone())
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use tablemount_api::RowKey;
+
+    use super::*;
+
+    fn position(index: u64) -> Position {
+        Position {
+            row: RowKey::new(format!("{index:08}")).expect("valid"),
+            cell: None,
+        }
+    }
+
+    #[test]
+    fn checkpoints_are_bounded_and_lead_near() {
+        let mut checkpoints = Checkpoints::default();
+        for page in 1..=10_000 {
+            checkpoints.note(page * 10, position(page * 10));
+            assert!(checkpoints.pages.len() <= MAX_CHECKPOINTS);
+        }
+        assert_eq!(checkpoints.before(5), (0, Next::Start));
+        for index in [100, 5_000, 50_000, 100_000] {
+            let (first, next) = checkpoints.before(index);
+            assert!(
+                first <= index && index - first <= 100_000 / 64,
+                "{first} for {index}"
+            );
+            assert!(next == Next::After(position(first)) || (first, &next) == (0, &Next::Start));
+        }
+    }
+
+    #[test]
+    fn the_version_before() {
+        assert_eq!(before_version("15"), "14");
+        assert_eq!(before_version("0"), "%2D1");
+        assert_eq!(before_version("%2D5"), "%2D6");
+    }
+}

@@ -6,9 +6,7 @@
 //! **Invariants**: the first two visits never ask ahead; who uses less than half of what was fetched gets no more next time
 //! than it used; what is asked ahead stays within the caller's ceiling.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::place::Place;
 use crate::window::{Scope, TTL};
@@ -23,7 +21,8 @@ struct Walk {
     scope: Scope,
     last: Place,
     seen: Instant,
-    /// When and how much was fetched last, and how much of that was visited.
+    /// From where, when and how much was fetched last, and how much of that was visited.
+    fetched_from: Place,
     fetched_at: Instant,
     fetched: u64,
     used: u64,
@@ -50,7 +49,10 @@ pub(crate) struct Walks {
 impl Walks {
     /// Never asks for more than `ceiling` places at a time.
     pub(crate) fn new(ceiling: u64) -> Self {
-        Self { walks: Vec::new(), ceiling }
+        Self {
+            walks: Vec::new(),
+            ceiling,
+        }
     }
 
     /// Someone visited `place`, which was known.
@@ -61,12 +63,19 @@ impl Walks {
     }
 
     /// Someone visited `place`, which was not known: how much to fetch from there on.
-    pub(crate) fn miss(&mut self, scope: &Scope, place: &Place, inside: bool, now: Instant) -> Ahead {
+    pub(crate) fn miss(
+        &mut self,
+        scope: &Scope,
+        place: &Place,
+        inside: bool,
+        now: Instant,
+    ) -> Ahead {
         let ceiling = self.ceiling;
         if let Some(walk) = self.find(scope, place, now) {
             return walk.fetch(place, inside, now, ceiling);
         }
-        self.walks.retain(|walk| now.saturating_duration_since(walk.seen) < FORGET_AFTER);
+        self.walks
+            .retain(|walk| now.saturating_duration_since(walk.seen) < FORGET_AFTER);
         if self.walks.len() >= MAX_WALKS
             && let Some(oldest) = (0..self.walks.len()).min_by_key(|index| self.walks[*index].seen)
         {
@@ -76,18 +85,24 @@ impl Walks {
             scope: scope.clone(),
             last: place.clone(),
             seen: now,
+            fetched_from: place.clone(),
             fetched_at: now,
             fetched: 1,
             used: 0,
             inside,
         });
-        Ahead { places: 1, inside: true }
+        Ahead {
+            places: 1,
+            inside: true,
+        }
     }
 
     /// The walk that has come nearest to `place`.
     fn find(&mut self, scope: &Scope, place: &Place, now: Instant) -> Option<&mut Walk> {
         let candidates = self.walks.iter_mut().filter(|walk| {
-            walk.scope == *scope && !walk.is_past(place) && now.saturating_duration_since(walk.seen) < FORGET_AFTER
+            walk.scope == *scope
+                && !walk.is_past(place)
+                && now.saturating_duration_since(walk.seen) < FORGET_AFTER
         });
         candidates.reduce(|best, walk| if best.is_past(&walk.last) { best } else { walk })
     }
@@ -97,7 +112,11 @@ impl Walk {
     /// Whether `place` lies behind.
     fn is_past(&self, place: &Place) -> bool {
         let order = self.last.cmp_side(false, &place.before());
-        if self.scope.reverse { order.is_lt() } else { order.is_gt() }
+        if self.scope.reverse {
+            order.is_lt()
+        } else {
+            order.is_gt()
+        }
     }
 
     fn advance(&mut self, place: &Place, inside: bool, now: Instant) {
@@ -110,14 +129,22 @@ impl Walk {
     }
 
     fn fetch(&mut self, place: &Place, inside: bool, now: Instant, ceiling: u64) -> Ahead {
-        let moved = self.last != *place;
+        let moved = self.fetched_from != *place;
         // What was fetched has expired: at its pace the walker needs no more than it used of it.
         let slow = now.saturating_duration_since(self.fetched_at) >= TTL;
         let thorough = (self.used + 1) * 2 >= self.fetched;
-        let places = if moved && thorough && !slow { self.fetched * GROWTH } else { self.used };
+        let places = if moved && thorough && !slow {
+            self.fetched * GROWTH
+        } else {
+            self.used
+        };
         self.advance(place, inside, now);
-        let ahead = Ahead { places: places.clamp(1, ceiling), inside: self.inside };
+        let ahead = Ahead {
+            places: places.clamp(1, ceiling),
+            inside: self.inside,
+        };
         (self.fetched, self.fetched_at, self.used, self.inside) = (ahead.places, now, 1, inside);
+        self.fetched_from = place.clone();
         ahead
     }
 }

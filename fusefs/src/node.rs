@@ -90,8 +90,16 @@ pub(crate) enum Kind {
 impl Node {
     /// The table `table` as it is.
     pub(crate) fn table(table: TableName) -> Self {
-        let scope = Scope { table, at: None, latest: false, reverse: false };
-        Self::Table { scope: Arc::new(scope), rows: Bounds::default() }
+        let scope = Scope {
+            table,
+            at: None,
+            latest: false,
+            reverse: false,
+        };
+        Self::Table {
+            scope: Arc::new(scope),
+            rows: Bounds::default(),
+        }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -112,17 +120,25 @@ impl Node {
         match self {
             Self::Row(row) => Some(row),
             Self::Family { family, .. } => Some(&family.row),
-            Self::Column { column, .. } | Self::Cell(column, _) | Self::Newest(column) | Self::Latest(column) => {
-                Some(&column.family.row)
-            }
-            Self::Root | Self::Table { .. } | Self::Link(_) | Self::View(..) | Self::Generated(..) => None,
+            Self::Column { column, .. }
+            | Self::Cell(column, _)
+            | Self::Newest(column)
+            | Self::Latest(column) => Some(&column.family.row),
+            Self::Root
+            | Self::Table { .. }
+            | Self::Link(_)
+            | Self::View(..)
+            | Self::Generated(..) => None,
         }
     }
 
     /// The column the node is of or in.
     pub(crate) fn column(&self) -> Option<&Column> {
         match self {
-            Self::Column { column, .. } | Self::Cell(column, _) | Self::Newest(column) | Self::Latest(column) => Some(column),
+            Self::Column { column, .. }
+            | Self::Cell(column, _)
+            | Self::Newest(column)
+            | Self::Latest(column) => Some(column),
             _ => None,
         }
     }
@@ -143,9 +159,13 @@ impl Node {
 
     /// The same, showing only versions with a timestamp of at most `at`.
     pub(crate) fn at(&self, at: Timestamp) -> Option<Self> {
-        let mut node = self.rescoped(|scope| scope.at = Some(scope.at.map_or(at, |before| before.min(at))))?;
+        let mut node =
+            self.rescoped(|scope| scope.at = Some(scope.at.map_or(at, |before| before.min(at))))?;
         match &mut node {
-            Self::Table { rows: bounds, .. } | Self::Family { qualifiers: bounds, .. } => bounds.paging = false,
+            Self::Table { rows: bounds, .. }
+            | Self::Family {
+                qualifiers: bounds, ..
+            } => bounds.paging = false,
             Self::Column { paging, .. } => *paging = true,
             _ => {}
         }
@@ -158,7 +178,11 @@ impl Node {
             return None;
         }
         let mut node = self.rescoped(|scope| scope.latest = true)?;
-        if let Self::Table { rows: bounds, .. } | Self::Family { qualifiers: bounds, .. } = &mut node {
+        if let Self::Table { rows: bounds, .. }
+        | Self::Family {
+            qualifiers: bounds, ..
+        } = &mut node
+        {
             bounds.paging = false;
         }
         Some(node)
@@ -166,19 +190,27 @@ impl Node {
 
     /// The same from the last row to the first.
     pub(crate) fn reversed(&self) -> Option<Self> {
-        let Self::Table { rows, .. } = self else { return None };
+        let Self::Table { rows, .. } = self else {
+            return None;
+        };
         let rows = rows.clone().reverse();
-        let Self::Table { scope, .. } = self.rescoped(|scope| scope.reverse = rows.reverse)? else { return None };
+        let Self::Table { scope, .. } = self.rescoped(|scope| scope.reverse = rows.reverse)? else {
+            return None;
+        };
         Some(Self::Table { scope, rows })
     }
 
     /// The same, listing fewer keys; `change` is given the bounds so far and the most bytes a key has.
     pub(crate) fn bounded(&self, change: impl FnOnce(Bounds, usize) -> Bounds) -> Option<Self> {
         match self.clone() {
-            Self::Table { scope, rows } => Some(Self::Table { scope, rows: change(rows, RowKey::MAX_BYTES) }),
-            Self::Family { family, qualifiers } => {
-                Some(Self::Family { family, qualifiers: change(qualifiers, Qualifier::MAX_BYTES) })
-            }
+            Self::Table { scope, rows } => Some(Self::Table {
+                scope,
+                rows: change(rows, RowKey::MAX_BYTES),
+            }),
+            Self::Family { family, qualifiers } => Some(Self::Family {
+                family,
+                qualifiers: change(qualifiers, Qualifier::MAX_BYTES),
+            }),
             _ => None,
         }
     }
@@ -186,8 +218,13 @@ impl Node {
     /// The row `key` of a table, if the view shows it.
     pub(crate) fn row_child(&self, key: Bytes) -> Option<Self> {
         match self {
-            Self::Table { scope, rows } if rows.contains(&key) && RowKey::new(key.clone()).is_ok() => {
-                Some(Self::Row(Row { scope: scope.clone(), key }))
+            Self::Table { scope, rows }
+                if rows.contains(&key) && RowKey::new(key.clone()).is_ok() =>
+            {
+                Some(Self::Row(Row {
+                    scope: scope.clone(),
+                    key,
+                }))
             }
             _ => None,
         }
@@ -196,7 +233,13 @@ impl Node {
     /// The family `family` of a row.
     pub(crate) fn family_child(&self, family: FamilyName) -> Option<Self> {
         let Self::Row(row) = self else { return None };
-        Some(Self::Family { family: Family { row: row.clone(), family }, qualifiers: Bounds::default() })
+        Some(Self::Family {
+            family: Family {
+                row: row.clone(),
+                family,
+            },
+            qualifiers: Bounds::default(),
+        })
     }
 
     /// The column `qualifier` of a family, if the view shows it.
@@ -205,10 +248,16 @@ impl Node {
             Self::Family { family, qualifiers }
                 if qualifiers.contains(&qualifier) && Qualifier::new(qualifier.clone()).is_ok() =>
             {
-                let column = Column { family: family.clone(), qualifier };
+                let column = Column {
+                    family: family.clone(),
+                    qualifier,
+                };
                 Some(match column.family.row.scope.latest {
                     true => Self::Newest(column),
-                    false => Self::Column { column, paging: false },
+                    false => Self::Column {
+                        column,
+                        paging: false,
+                    },
                 })
             }
             _ => None,
@@ -218,7 +267,9 @@ impl Node {
     /// The version with `timestamp` of a column, if the view shows it.
     pub(crate) fn version_child(&self, timestamp: Timestamp) -> Option<Self> {
         match self {
-            Self::Column { column, .. } if column.family.row.scope.at.is_none_or(|at| timestamp <= at) => {
+            Self::Column { column, .. }
+                if column.family.row.scope.at.is_none_or(|at| timestamp <= at) =>
+            {
                 Some(Self::Cell(column.clone(), timestamp))
             }
             _ => None,

@@ -85,7 +85,10 @@ impl Filesystem {
         place: &crate::place::Place,
         timestamp: Option<Timestamp>,
     ) -> Result<OpenFile, Failure> {
-        let ahead = self.facts.value_ahead(&column.family.row.scope, place).await?;
+        let ahead = self
+            .facts
+            .value_ahead(&column.family.row.scope, place)
+            .await?;
         if let Some(bytes) = ahead.and_then(|cell| cell.value) {
             return Ok(OpenFile::Bytes(bytes));
         }
@@ -102,7 +105,12 @@ impl Filesystem {
     }
 
     /// Reads an open file.
-    pub(crate) async fn read_file(&self, file: &OpenFile, offset: u64, size: u32) -> Result<Bytes, Failure> {
+    pub(crate) async fn read_file(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        size: u32,
+    ) -> Result<Bytes, Failure> {
         match file {
             OpenFile::Bytes(bytes) => Ok(part(bytes, offset, size.into())),
             OpenFile::Value(value) => self.read_open_value(value, offset, size.into()).await,
@@ -110,7 +118,12 @@ impl Filesystem {
         }
     }
 
-    async fn read_open_value(&self, open: &OpenValue, offset: u64, size: u64) -> Result<Bytes, Failure> {
+    async fn read_open_value(
+        &self,
+        open: &OpenValue,
+        offset: u64,
+        size: u64,
+    ) -> Result<Bytes, Failure> {
         let end = open.length.min(offset.saturating_add(size));
         let mut kept = open.kept.lock().await;
         let mut read = BytesMut::new();
@@ -141,11 +154,16 @@ impl Filesystem {
     /// A piece of the very value that was opened.
     async fn piece(&self, open: &OpenValue, range: Range<u64>) -> Result<Bytes, Failure> {
         let size = range.end - range.start;
-        let value = match self.read_value(&open.column, Some(open.timestamp), range).await {
+        let value = match self
+            .read_value(&open.column, Some(open.timestamp), range)
+            .await
+        {
             Err(failure) if failure.is_absent() => return Err(Failure::Stale),
             other => other?,
         };
-        let same = value.timestamp == open.timestamp && value.length == open.length && value.bytes.len() as u64 == size;
+        let same = value.timestamp == open.timestamp
+            && value.length == open.length
+            && value.bytes.len() as u64 == size;
         same.then_some(value.bytes).ok_or(Failure::Stale)
     }
 
@@ -171,14 +189,22 @@ impl OpenValue {
     /// Keeps a piece, unless too much is kept already.
     fn keep(&self, start: u64, bytes: &Bytes) -> Option<Kept> {
         let before = self.budget.0.fetch_add(bytes.len(), Ordering::Relaxed);
-        let kept = Kept { start, bytes: bytes.clone(), budget: self.budget.clone() };
+        let kept = Kept {
+            start,
+            bytes: bytes.clone(),
+            budget: self.budget.clone(),
+        };
         (before + bytes.len() <= MAX_KEPT_BYTES).then_some(kept)
     }
 }
 
 /// What lies in `bytes` from `offset` on, at most `size` bytes.
-pub(crate) fn part(bytes: &Bytes, offset: u64, size: u64) -> Bytes {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX)).min(bytes.len());
+fn part(bytes: &Bytes, offset: u64, size: u64) -> Bytes {
+    let start = usize::try_from(offset)
+        .unwrap_or(usize::MAX)
+        .min(bytes.len());
+    let end = start
+        .saturating_add(usize::try_from(size).unwrap_or(usize::MAX))
+        .min(bytes.len());
     bytes.slice(start..end)
 }

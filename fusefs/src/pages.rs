@@ -5,7 +5,6 @@
 
 use tablemount_api::{CellContent, Position, Qualifier, ReadRequest, RowKey, Timestamp};
 use tablemount_client::Page as ReadPage;
-use tokio::time::Instant;
 
 use crate::bounds::Bounds;
 use crate::errno::Failure;
@@ -36,22 +35,35 @@ pub(crate) struct Page {
 
 impl Filesystem {
     /// The directory's names after `after`, at most about `limit`.
-    pub(crate) async fn page(&self, directory: &Node, after: Option<&Position>, limit: u64) -> Result<Page, Failure> {
+    pub(crate) async fn page(
+        &self,
+        directory: &Node,
+        after: Option<&Position>,
+        limit: u64,
+    ) -> Result<Page, Failure> {
         match directory {
             Node::Root => self.table_names().await,
-            Node::Table { rows, .. } | Node::Family { qualifiers: rows, .. } if rows.is_void() => Ok(Page::default()),
+            Node::Table { rows, .. }
+            | Node::Family {
+                qualifiers: rows, ..
+            } if rows.is_void() => Ok(Page::default()),
             Node::Table { .. } => self.row_names(directory, after, limit).await,
             Node::Row(row) => self.family_names(row).await,
             Node::Family { family, qualifiers } => {
-                self.qualifier_names(directory, family, qualifiers, after, limit).await
+                self.qualifier_names(directory, family, qualifiers, after, limit)
+                    .await
             }
-            Node::Column { column, .. } => self.version_names(directory, column, after, limit).await,
+            Node::Column { column, .. } => {
+                self.version_names(directory, column, after, limit).await
+            }
             Node::View(table, View::Tablet) => self.tablet_names(table).await,
             // Its names are whatever argument the view takes.
             Node::View(..) => Ok(Page::default()),
-            Node::Cell(..) | Node::Newest(_) | Node::Latest(_) | Node::Link(_) | Node::Generated(..) => {
-                Err(Failure::NotDirectory)
-            }
+            Node::Cell(..)
+            | Node::Newest(_)
+            | Node::Latest(_)
+            | Node::Link(_)
+            | Node::Generated(..) => Err(Failure::NotDirectory),
         }
     }
 
@@ -59,22 +71,41 @@ impl Filesystem {
         let tables = self.facts.tables.list().await?;
         let item = |info: &tablemount_api::TableInfo| {
             let node = Node::table(info.name.clone());
-            Some(Item { name: listed_name(&node)?, node, stat: Stat::directory(info.created) })
+            Some(Item {
+                name: listed_name(&node)?,
+                node,
+                stat: Stat::directory(info.created),
+            })
         };
         let mut items: Vec<_> = tables.iter().filter_map(|info| item(info)).collect();
         let help = Node::Generated(Box::new(Node::Root), Generated::Help);
         let stat = self.stat(&help).await?;
-        items.push(Item { name: "@help".to_owned(), node: help, stat });
+        items.push(Item {
+            name: "@help".to_owned(),
+            node: help,
+            stat,
+        });
         Ok(Page { items, next: None })
     }
 
-    async fn row_names(&self, table: &Node, after: Option<&Position>, limit: u64) -> Result<Page, Failure> {
-        let Node::Table { scope, rows } = table else { return Err(Failure::NotDirectory) };
+    async fn row_names(
+        &self,
+        table: &Node,
+        after: Option<&Position>,
+        limit: u64,
+    ) -> Result<Page, Failure> {
+        let Node::Table { scope, rows } = table else {
+            return Err(Failure::NotDirectory);
+        };
         let created = self.facts.tables.get(&scope.table).await?.created;
-        let fetched = Instant::now();
-        let start = (!rows.start.is_empty()).then(|| RowKey::new(rows.start.clone())).transpose();
+        let fetched = self.facts.clock.now();
+        let start = (!rows.start.is_empty())
+            .then(|| RowKey::new(rows.start.clone()))
+            .transpose();
         // Beyond the longest key there is none.
-        let Ok(start) = start else { return Ok(Page::default()) };
+        let Ok(start) = start else {
+            return Ok(Page::default());
+        };
         let request = ReadRequest {
             start,
             stop: rows.stop.as_ref().map(row_key).transpose()?,
@@ -86,21 +117,36 @@ impl Filesystem {
         };
         let page = self.remote.read_page(&scope.table, &request).await?;
         let next = page.next.clone();
-        let mut keys: Vec<_> = page.rows.into_iter().map(|row| row.row.into_bytes()).collect();
-        let items = keys.iter().filter_map(|key| self.item(table.row_child(key.clone())?, Stat::directory(created)));
+        let mut keys: Vec<_> = page
+            .rows
+            .into_iter()
+            .map(|row| row.row.into_bytes())
+            .collect();
+        let items = keys
+            .iter()
+            .filter_map(|key| self.item(table.row_child(key.clone())?, Stat::directory(created)));
         let items = items.collect();
         if rows.reverse {
             keys.reverse();
         }
         let (low, high) = key_edges(rows, after, next.as_ref());
         let content = Content::Keys(keys);
-        self.facts.note(Window { scope: (**scope).clone(), fetched, low, high, content });
+        self.facts.note(Window {
+            scope: (**scope).clone(),
+            fetched,
+            low,
+            high,
+            content,
+        });
         Ok(Page { items, next })
     }
 
     async fn family_names(&self, row: &Row) -> Result<Page, Failure> {
         let info = self.facts.tables.get(&row.scope.table).await?;
-        let known = self.facts.all_cells(&row.scope, &Place::row(row.key.clone())).await?;
+        let known = self
+            .facts
+            .all_cells(&row.scope, &Place::row(row.key.clone()))
+            .await?;
         let has: Vec<u64> = match known {
             Some(cells) => cells.iter().map(|cell| cell.family).collect(),
             None => {
@@ -113,18 +159,29 @@ impl Filesystem {
                 };
                 let page = self.remote.read_page(&row.scope.table, &request).await?;
                 let cells = page.rows.into_iter().flat_map(|row| row.cells);
-                cells.filter_map(|cell| family_id(&info, &cell.family)).collect()
+                cells
+                    .filter_map(|cell| family_id(&info, &cell.family))
+                    .collect()
             }
         };
         if has.is_empty() {
             return Err(Failure::Absent);
         }
         let parent = Node::Row(row.clone());
-        let families = info.families.iter().filter(|family| has.contains(&family.id));
+        let families = info
+            .families
+            .iter()
+            .filter(|family| has.contains(&family.id));
         let items = families.filter_map(|family| {
-            self.item(parent.family_child(family.schema.name.clone())?, Stat::directory(info.created))
+            self.item(
+                parent.family_child(family.schema.name.clone())?,
+                Stat::directory(info.created),
+            )
         });
-        Ok(Page { items: items.collect(), next: None })
+        Ok(Page {
+            items: items.collect(),
+            next: None,
+        })
     }
 
     async fn qualifier_names(
@@ -140,7 +197,11 @@ impl Filesystem {
             let node = directory.column_child(qualifier)?;
             let modified = Timestamp(timestamp);
             let stat = match &node {
-                Node::Newest(_) => Stat { kind: node.kind(), size: length, modified },
+                Node::Newest(_) => Stat {
+                    kind: node.kind(),
+                    size: length,
+                    modified,
+                },
                 _ => Stat::directory(modified),
             };
             self.item(node, stat)
@@ -150,15 +211,23 @@ impl Filesystem {
             if let Some(mut cells) = self.facts.all_cells(scope, &place).await? {
                 // The newest version of each column comes first.
                 cells.dedup_by(|cell, before| cell.qualifier == before.qualifier);
-                let items = cells.into_iter().filter_map(|cell| item(cell.qualifier, cell.timestamp, cell.length));
-                return Ok(Page { items: items.collect(), next: None });
+                let items = cells
+                    .into_iter()
+                    .filter_map(|cell| item(cell.qualifier, cell.timestamp, cell.length));
+                return Ok(Page {
+                    items: items.collect(),
+                    next: None,
+                });
             }
         }
         let request = ReadRequest {
             row: Some(row_key(&family.row.key)?),
             families: vec![family.family.clone()],
             qualifier_start: Qualifier::new(bounds.start.clone()).ok(),
-            qualifier_stop: bounds.stop.clone().and_then(|stop| Qualifier::new(stop).ok()),
+            qualifier_stop: bounds
+                .stop
+                .clone()
+                .and_then(|stop| Qualifier::new(stop).ok()),
             after: after.cloned(),
             cells: CellContent::Lengths,
             versions: Some(1),
@@ -168,9 +237,16 @@ impl Filesystem {
         let page = self.remote.read_page(&scope.table, &request).await?;
         let cells = page.rows.into_iter().flat_map(|row| row.cells);
         let items = cells.filter_map(|cell| {
-            item(cell.qualifier.into_bytes(), cell.timestamp.0, cell.length.unwrap_or_default())
+            item(
+                cell.qualifier.into_bytes(),
+                cell.timestamp.0,
+                cell.length.unwrap_or_default(),
+            )
         });
-        Ok(Page { items: items.collect(), next: page.next })
+        Ok(Page {
+            items: items.collect(),
+            next: page.next,
+        })
     }
 
     async fn version_names(
@@ -184,7 +260,13 @@ impl Filesystem {
         let place = self.facts.column_place(column).await?;
         let (versions, next) = match after {
             None => match self.facts.all_cells(scope, &place).await? {
-                Some(cells) => (cells.into_iter().map(|cell| (cell.timestamp, cell.length)).collect(), None),
+                Some(cells) => (
+                    cells
+                        .into_iter()
+                        .map(|cell| (cell.timestamp, cell.length))
+                        .collect(),
+                    None,
+                ),
                 None => self.version_page(column, after, limit).await?,
             },
             Some(_) => self.version_page(column, after, limit).await?,
@@ -201,7 +283,11 @@ impl Filesystem {
         }
         items.extend(versions.into_iter().filter_map(|(timestamp, size)| {
             let node = directory.version_child(Timestamp(timestamp))?;
-            let stat = Stat { kind: node.kind(), size, modified: Timestamp(timestamp) };
+            let stat = Stat {
+                kind: node.kind(),
+                size,
+                modified: Timestamp(timestamp),
+            };
             self.item(node, stat)
         }));
         Ok(Page { items, next })
@@ -223,9 +309,17 @@ impl Filesystem {
             cell_limit: Some(limit),
             ..scoped(&family.row.scope)
         };
-        let ReadPage { rows, next } = self.remote.read_page(&family.row.scope.table, &request).await?;
+        let ReadPage { rows, next } = self
+            .remote
+            .read_page(&family.row.scope.table, &request)
+            .await?;
         let cells = rows.into_iter().flat_map(|row| row.cells);
-        Ok((cells.map(|cell| (cell.timestamp.0, cell.length.unwrap_or_default())).collect(), next))
+        Ok((
+            cells
+                .map(|cell| (cell.timestamp.0, cell.length.unwrap_or_default()))
+                .collect(),
+            next,
+        ))
     }
 
     async fn tablet_names(&self, table: &Node) -> Result<Page, Failure> {
@@ -235,7 +329,10 @@ impl Filesystem {
             node: Node::Link(target),
             name,
         };
-        Ok(Page { items: links.map(item).collect(), next: None })
+        Ok(Page {
+            items: links.map(item).collect(),
+            next: None,
+        })
     }
 
     /// A listed node, whose key is remembered if its name does not hold it.
@@ -243,7 +340,9 @@ impl Filesystem {
         let name = listed_name(&node)?;
         match &node {
             Node::Row(row) => self.long_names.note(&name, &row.key),
-            Node::Column { column, .. } | Node::Newest(column) => self.long_names.note(&name, &column.qualifier),
+            Node::Column { column, .. } | Node::Newest(column) => {
+                self.long_names.note(&name, &column.qualifier)
+            }
             _ => {}
         }
         Some(Item { name, node, stat })
@@ -251,7 +350,11 @@ impl Filesystem {
 }
 
 /// Between which edges a page of row keys is complete, the lower one first.
-fn key_edges(rows: &Bounds, after: Option<&Position>, next: Option<&Position>) -> (Option<Edge>, Option<Edge>) {
+fn key_edges(
+    rows: &Bounds,
+    after: Option<&Position>,
+    next: Option<&Position>,
+) -> (Option<Edge>, Option<Edge>) {
     let place = |key: &RowKey| Place::row(key.bytes().clone());
     let start = (!rows.start.is_empty()).then(|| Place::row(rows.start.clone()).before());
     let stop = rows.stop.clone().map(|stop| Place::row(stop).before());

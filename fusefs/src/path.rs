@@ -36,7 +36,9 @@ pub(crate) fn parse(parent: &Node, name: &OsStr) -> Option<Step> {
     }
     match parent {
         Node::View(base, view) => argument(base, view, &spelled),
-        Node::Column { column, .. } if spelled == "latest" => Some(Step::Child(Node::Latest(column.clone()))),
+        Node::Column { column, .. } if spelled == "latest" => {
+            Some(Step::Child(Node::Latest(column.clone())))
+        }
         _ => match decode(&spelled).ok()? {
             Name::Long(long) => Some(Step::Long(long)),
             Name::Bytes(bytes) => {
@@ -45,7 +47,10 @@ pub(crate) fn parse(parent: &Node, name: &OsStr) -> Option<Step> {
                 // A name that is not UTF-8 is spelled as such a name cannot be.
                 match canonical.as_bytes() == name.as_bytes() {
                     true => Some(Step::Child(node)),
-                    false => Some(Step::Alias { name: canonical, node }),
+                    false => Some(Step::Alias {
+                        name: canonical,
+                        node,
+                    }),
                 }
             }
         },
@@ -55,19 +60,29 @@ pub(crate) fn parse(parent: &Node, name: &OsStr) -> Option<Step> {
 /// What the bytes behind a name stand for in the directory `parent`.
 pub(crate) fn fill(parent: &Node, bytes: Bytes) -> Option<Node> {
     match parent {
-        Node::Root => Some(Node::table(TableName::new(str::from_utf8(&bytes).ok()?).ok()?)),
+        Node::Root => Some(Node::table(
+            TableName::new(str::from_utf8(&bytes).ok()?).ok()?,
+        )),
         Node::Table { .. } => parent.row_child(bytes),
         Node::Row(_) => parent.family_child(FamilyName::new(str::from_utf8(&bytes).ok()?).ok()?),
         Node::Family { .. } => parent.column_child(bytes),
-        Node::Column { .. } => parent.version_child(Timestamp(str::from_utf8(&bytes).ok()?.parse().ok()?)),
+        Node::Column { .. } => {
+            parent.version_child(Timestamp(str::from_utf8(&bytes).ok()?.parse().ok()?))
+        }
         Node::View(base, view) => match view {
             View::Prefix => base.bounded(|bounds, _| bounds.prefix(bytes)),
             View::After => base.bounded(|bounds, max_bytes| bounds.after(&bytes, max_bytes)),
             View::RangeStart => Some(Node::View(base.clone(), View::RangeStop { start: bytes })),
-            View::RangeStop { start } => base.bounded(|bounds, _| bounds.range(start.clone(), bytes)),
+            View::RangeStop { start } => {
+                base.bounded(|bounds, _| bounds.range(start.clone(), bytes))
+            }
             View::At | View::Limit | View::Tablet => None,
         },
-        Node::Cell(..) | Node::Newest(_) | Node::Latest(_) | Node::Link(_) | Node::Generated(..) => None,
+        Node::Cell(..)
+        | Node::Newest(_)
+        | Node::Latest(_)
+        | Node::Link(_)
+        | Node::Generated(..) => None,
     }
 }
 
@@ -102,14 +117,18 @@ fn virtual_child(parent: &Node, name: &str) -> Option<Step> {
         ("@stats.json", Node::Table { .. }) => generated(Generated::TableStats),
         ("@tablet", Node::Table { rows, .. }) if *rows == Bounds::default() => view(View::Tablet),
         ("@row.json", Node::Row(_)) => generated(Generated::RowJson),
-        ("@at", Node::Table { .. } | Node::Row(_) | Node::Family { .. } | Node::Column { .. }) => view(View::At),
+        ("@at", Node::Table { .. } | Node::Row(_) | Node::Family { .. } | Node::Column { .. }) => {
+            view(View::At)
+        }
         ("@latest", _) => parent.latest(),
         ("@reverse", _) => parent.reversed(),
         ("@prefix", _) => bounded(View::Prefix),
         ("@range", _) => bounded(View::RangeStart),
         ("@after", _) => bounded(View::After),
         ("@limit", _) => bounded(View::Limit),
-        ("@more", Node::Table { .. } | Node::Family { .. } | Node::Column { .. }) => return Some(Step::More),
+        ("@more", Node::Table { .. } | Node::Family { .. } | Node::Column { .. }) => {
+            return Some(Step::More);
+        }
         _ => None,
     };
     node.map(Step::Child)
@@ -129,10 +148,15 @@ fn argument(base: &Node, view: &View, text: &str) -> Option<Step> {
         }
         // Resolved by whoever knows the tablets.
         View::Tablet => None,
-        View::Prefix | View::After | View::RangeStart | View::RangeStop { .. } => match decode(text).ok()? {
-            Name::Long(long) => return Some(Step::Long(long)),
-            Name::Bytes(bytes) => fill(&Node::View(Box::new(base.clone()), view.clone()), bytes.into()),
-        },
+        View::Prefix | View::After | View::RangeStart | View::RangeStop { .. } => {
+            match decode(text).ok()? {
+                Name::Long(long) => return Some(Step::Long(long)),
+                Name::Bytes(bytes) => fill(
+                    &Node::View(Box::new(base.clone()), view.clone()),
+                    bytes.into(),
+                ),
+            }
+        }
     };
     node.map(Step::Child)
 }

@@ -19,27 +19,33 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn row(row: Bytes) -> Self {
-        Self { row, family: None, qualifier: None, timestamp: None }
+        Self {
+            row,
+            family: None,
+            qualifier: None,
+            timestamp: None,
+        }
     }
 
     pub(crate) fn family(row: Bytes, family: u64) -> Self {
-        Self { family: Some(family), ..Self::row(row) }
-    }
-
-    pub(crate) fn column(row: Bytes, family: u64, qualifier: Bytes) -> Self {
-        Self { qualifier: Some(qualifier), ..Self::family(row, family) }
-    }
-
-    pub(crate) fn version(row: Bytes, family: u64, qualifier: Bytes, timestamp: i64) -> Self {
-        Self { timestamp: Some(timestamp), ..Self::column(row, family, qualifier) }
+        Self {
+            family: Some(family),
+            ..Self::row(row)
+        }
     }
 
     pub(crate) fn before(&self) -> Edge {
-        Edge { place: self.clone(), after: false }
+        Edge {
+            place: self.clone(),
+            after: false,
+        }
     }
 
     pub(crate) fn after(&self) -> Edge {
-        Edge { place: self.clone(), after: true }
+        Edge {
+            place: self.clone(),
+            after: true,
+        }
     }
 
     /// Compares the edge before or after the place with `edge`.
@@ -53,7 +59,13 @@ impl Place {
     }
 
     fn key(&self, after: bool) -> Key<'_> {
-        Key { row: &self.row, family: self.family, qualifier: self.qualifier.as_deref(), timestamp: self.timestamp, after }
+        Key {
+            row: &self.row,
+            family: self.family,
+            qualifier: self.qualifier.as_deref(),
+            timestamp: self.timestamp,
+            after,
+        }
     }
 }
 
@@ -87,12 +99,13 @@ impl CellFact {
     pub(crate) fn is_in(&self, place: &Place) -> bool {
         self.row == place.row
             && place.family.is_none_or(|family| family == self.family)
-            && place.qualifier.as_ref().is_none_or(|qualifier| *qualifier == self.qualifier)
-            && place.timestamp.is_none_or(|timestamp| timestamp == self.timestamp)
-    }
-
-    pub(crate) fn place(&self) -> Place {
-        Place::version(self.row.clone(), self.family, self.qualifier.clone(), self.timestamp)
+            && place
+                .qualifier
+                .as_ref()
+                .is_none_or(|qualifier| *qualifier == self.qualifier)
+            && place
+                .timestamp
+                .is_none_or(|timestamp| timestamp == self.timestamp)
     }
 
     /// Memory that it takes, about.
@@ -130,8 +143,20 @@ impl Key<'_> {
     }
 
     /// Compares one component. Where only one side has it, the other side's edge lies before or after everything inside.
-    fn level<T>(&self, other: &Self, a: Option<T>, b: Option<T>, cmp: impl Fn(&T, &T) -> Ordering) -> Ordering {
-        let side = |after: bool| if after { Ordering::Greater } else { Ordering::Less };
+    fn level<T>(
+        &self,
+        other: &Self,
+        a: Option<T>,
+        b: Option<T>,
+        cmp: impl Fn(&T, &T) -> Ordering,
+    ) -> Ordering {
+        let side = |after: bool| {
+            if after {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        };
         match (a, b) {
             (None, None) => Ordering::Equal,
             (Some(a), Some(b)) => cmp(&a, &b),
@@ -145,14 +170,28 @@ impl Key<'_> {
 mod tests {
     use super::*;
 
+    fn family(row: &'static str, family: u64) -> Place {
+        Place::family(row.into(), family)
+    }
+
+    fn column(row: &'static str, id: u64, qualifier: &'static str) -> Place {
+        Place {
+            qualifier: Some(qualifier.into()),
+            ..family(row, id)
+        }
+    }
+
+    fn version(row: &'static str, id: u64, qualifier: &'static str, timestamp: i64) -> Place {
+        Place {
+            timestamp: Some(timestamp),
+            ..column(row, id, qualifier)
+        }
+    }
+
     #[test]
     fn edges_in_order() {
-        let row = |row: &'static str| Place::row(Bytes::from_static(row.as_bytes()));
-        let family = |r, f| Place { family: Some(f), ..row(r) };
-        let column = |r, f, q: &'static str| Place { qualifier: Some(Bytes::from_static(q.as_bytes())), ..family(r, f) };
-        let version = |r, f, q, t| Place { timestamp: Some(t), ..column(r, f, q) };
         let ordered = [
-            row("a").before(),
+            Place::row("a".into()).before(),
             family("a", 1).before(),
             column("a", 1, "").before(),
             version("a", 1, "", 9).before(),
@@ -162,9 +201,9 @@ mod tests {
             column("a", 1, "q").before(),
             family("a", 1).after(),
             family("a", 2).before(),
-            row("a").after(),
-            row("a\0").before(),
-            row("b").before(),
+            Place::row("a".into()).after(),
+            Place::row("a\0".into()).before(),
+            Place::row("b".into()).before(),
         ];
         for (i, a) in ordered.iter().enumerate() {
             for (j, b) in ordered.iter().enumerate() {
@@ -185,14 +224,17 @@ mod tests {
         };
         for place in [
             Place::row("a".into()),
-            Place::family("a".into(), 1),
-            Place::column("a".into(), 1, "q".into()),
-            cell.place(),
+            family("a", 1),
+            column("a", 1, "q"),
+            version("a", 1, "q", 5),
         ] {
             assert!(cell.is_in(&place));
-            assert!(place.side_is_before(false, &cell) && !place.side_is_before(true, &cell), "{place:?}");
+            assert!(
+                place.side_is_before(false, &cell) && !place.side_is_before(true, &cell),
+                "{place:?}"
+            );
         }
         assert!(!cell.is_in(&Place::row("b".into())));
-        assert!(Place::version("a".into(), 1, "q".into(), 6).side_is_before(true, &cell));
+        assert!(version("a", 1, "q", 6).side_is_before(true, &cell));
     }
 }

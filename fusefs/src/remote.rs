@@ -27,7 +27,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
         Self {
-            breaker: Breaker::new(source.clone()),
+            breaker: Breaker::new(source.clone(), options.probe_every),
             source,
             permits: Semaphore::new(options.concurrent_requests),
             metadata_timeout: options.metadata_timeout,
@@ -36,12 +36,18 @@ impl Remote {
     }
 
     /// Runs an operation, which may call several times, within the time limit of metadata.
-    pub(crate) async fn within_metadata_timeout<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(crate) async fn within_metadata_timeout<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         self.within(self.metadata_timeout, work).await
     }
 
     /// Runs an operation within the time limit of values.
-    pub(crate) async fn within_value_timeout<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(crate) async fn within_value_timeout<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         self.within(self.value_timeout, work).await
     }
 
@@ -53,11 +59,20 @@ impl Remote {
         self.call(self.source.table(table)).await
     }
 
-    pub(crate) async fn read_page(&self, table: &TableName, request: &ReadRequest) -> Result<Page, Failure> {
+    pub(crate) async fn read_page(
+        &self,
+        table: &TableName,
+        request: &ReadRequest,
+    ) -> Result<Page, Failure> {
         self.call(self.source.read_page(table, request)).await
     }
 
-    pub(crate) async fn value(&self, table: &TableName, request: &ValueRequest, range: Range<u64>) -> Result<Value, Failure> {
+    pub(crate) async fn value(
+        &self,
+        table: &TableName,
+        request: &ValueRequest,
+        range: Range<u64>,
+    ) -> Result<Value, Failure> {
         self.call(self.source.value(table, request, range)).await
     }
 
@@ -70,7 +85,11 @@ impl Remote {
     }
 
     async fn call<T>(&self, request: BoxFuture<'_, Result<T, Error>>) -> Result<T, Failure> {
-        let _permit = self.permits.acquire().await.map_err(|_| Failure::Deadline)?;
+        let _permit = self
+            .permits
+            .acquire()
+            .await
+            .map_err(|_| Failure::Deadline)?;
         if self.breaker.is_open() {
             return Err(Failure::Deadline);
         }
@@ -82,7 +101,11 @@ impl Remote {
         })
     }
 
-    async fn within<T>(&self, limit: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
             self.breaker.trip();
             Err(Failure::Deadline)

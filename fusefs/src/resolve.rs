@@ -22,7 +22,11 @@ const KEYS_A_PAGE: u64 = 10_000;
 
 impl Filesystem {
     /// What `name` in `parent` is.
-    pub(crate) async fn resolve(&self, parent: &Arc<Node>, name: &OsStr) -> Result<(Node, Stat), Failure> {
+    pub(crate) async fn resolve(
+        &self,
+        parent: &Arc<Node>,
+        name: &OsStr,
+    ) -> Result<(Node, Stat), Failure> {
         if let Node::View(base, View::Tablet) = &**parent {
             return self.tablet(base, name).await;
         }
@@ -71,14 +75,19 @@ impl Filesystem {
                 Ok(key)
             }
             None => {
-                warn!(name, "no key with this name among the first with its prefix; list the directory to find it");
+                warn!(
+                    name,
+                    "no key with this name among the first with its prefix; list the directory to find it"
+                );
                 Err(Failure::Absent)
             }
         }
     }
 
     async fn search_rows(&self, table: &Node, long: &LongName) -> Result<Option<Bytes>, Failure> {
-        let Node::Table { scope, .. } = table else { return Ok(None) };
+        let Node::Table { scope, .. } = table else {
+            return Ok(None);
+        };
         let mut request = ReadRequest {
             prefix: Some(Base64(long.prefix.clone().into())),
             cells: CellContent::None,
@@ -99,8 +108,14 @@ impl Filesystem {
         Ok(None)
     }
 
-    async fn search_qualifiers(&self, family: &Node, long: &LongName) -> Result<Option<Bytes>, Failure> {
-        let Node::Family { family, .. } = family else { return Ok(None) };
+    async fn search_qualifiers(
+        &self,
+        family: &Node,
+        long: &LongName,
+    ) -> Result<Option<Bytes>, Failure> {
+        let Node::Family { family, .. } = family else {
+            return Ok(None);
+        };
         let scope = &family.row.scope;
         let mut request = ReadRequest {
             row: Some(row_key(&family.row.key)?),
@@ -114,7 +129,10 @@ impl Filesystem {
         for _ in 0..PAGES_SEARCHED {
             let page = self.remote.read_page(&scope.table, &request).await?;
             let cells = page.rows.into_iter().flat_map(|row| row.cells);
-            if let Some(key) = cells.map(|cell| cell.qualifier.into_bytes()).find(|key| long.matches(key)) {
+            if let Some(key) = cells
+                .map(|cell| cell.qualifier.into_bytes())
+                .find(|key| long.matches(key))
+            {
                 return Ok(Some(key));
             }
             if page.next.is_none() {
@@ -129,7 +147,10 @@ impl Filesystem {
     async fn more(&self, directory: &Arc<Node>) -> Result<String, Failure> {
         match self.more_links.get(directory) {
             Some(target) => Ok(target),
-            None => Listing::new(directory.clone()).find_more(self).await?.ok_or(Failure::Absent),
+            None => Listing::new(directory.clone())
+                .find_more(self)
+                .await?
+                .ok_or(Failure::Absent),
         }
     }
 
@@ -137,18 +158,30 @@ impl Filesystem {
     async fn tablet(&self, table: &Node, id: &OsStr) -> Result<(Node, Stat), Failure> {
         let id = id.to_str().ok_or(Failure::Absent)?;
         let mut tablets = self.tablet_links(table).await?.into_iter();
-        let (_, target) = tablets.find(|(known, _)| known == id).ok_or(Failure::Absent)?;
+        let (_, target) = tablets
+            .find(|(known, _)| known == id)
+            .ok_or(Failure::Absent)?;
         let stat = Stat::link(&target, self.mounted);
         Ok((Node::Link(target), stat))
     }
 
     /// The table's tablets by id, and where their links lead.
-    pub(crate) async fn tablet_links(&self, table: &Node) -> Result<Vec<(String, String)>, Failure> {
-        let Node::Table { scope, .. } = table else { return Err(Failure::Absent) };
+    pub(crate) async fn tablet_links(
+        &self,
+        table: &Node,
+    ) -> Result<Vec<(String, String)>, Failure> {
+        let Node::Table { scope, .. } = table else {
+            return Err(Failure::Absent);
+        };
         let stats = self.remote.table_stats(&scope.table).await?;
-        let name = |key: Option<tablemount_api::RowKey>| encode(key.as_ref().map_or(&[][..], |key| key.as_ref()));
+        let name = |key: Option<tablemount_api::RowKey>| {
+            encode(key.as_ref().map_or(&[][..], |key| key.as_ref()))
+        };
         let link = |tablet: tablemount_api::stats::TabletStats| {
-            (tablet.id.to_string(), format!("../@range/{}/{}", name(tablet.start), name(tablet.stop)))
+            (
+                tablet.id.to_string(),
+                format!("../@range/{}/{}", name(tablet.start), name(tablet.stop)),
+            )
         };
         Ok(stats.tablets.into_iter().map(link).collect())
     }

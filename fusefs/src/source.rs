@@ -1,13 +1,14 @@
 //! Where tables and cells come from: the engine's client, or a fake in tests.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{ReadRequest, TableInfo, TableName, ValueRequest};
 use tablemount_client::{Client, Error, Page, Value};
+
+use crate::config::Options;
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
@@ -20,7 +21,12 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// One page of a read.
     fn read_page<'a>(&'a self, table: &'a TableName, request: &'a ReadRequest) -> Answer<'a, Page>;
     /// A cell's bytes, or a range of them.
-    fn value<'a>(&'a self, table: &'a TableName, request: &'a ValueRequest, range: Range<u64>) -> Answer<'a, Value>;
+    fn value<'a>(
+        &'a self,
+        table: &'a TableName,
+        request: &'a ValueRequest,
+        range: Range<u64>,
+    ) -> Answer<'a, Value>;
     /// A table's statistics.
     fn table_stats<'a>(&'a self, table: &'a TableName) -> Answer<'a, TableStats>;
     /// The server's statistics.
@@ -37,11 +43,11 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(client: &Client, metadata_timeout: Duration, value_timeout: Duration, probe: Duration) -> Self {
+    pub(crate) fn new(client: &Client, options: &Options) -> Self {
         Self {
-            metadata: client.with_timeout(metadata_timeout),
-            values: client.with_timeout(value_timeout),
-            probe: client.with_timeout(probe),
+            metadata: client.with_timeout(options.metadata_timeout),
+            values: client.with_timeout(options.value_timeout),
+            probe: client.with_timeout(options.probe_every),
         }
     }
 }
@@ -59,7 +65,12 @@ impl Source for Engine {
         self.metadata.read_page(table, request).boxed()
     }
 
-    fn value<'a>(&'a self, table: &'a TableName, request: &'a ValueRequest, range: Range<u64>) -> Answer<'a, Value> {
+    fn value<'a>(
+        &'a self,
+        table: &'a TableName,
+        request: &'a ValueRequest,
+        range: Range<u64>,
+    ) -> Answer<'a, Value> {
         self.values.value(table, request, Some(range)).boxed()
     }
 

@@ -24,15 +24,27 @@ pub(crate) struct Stat {
 
 impl Stat {
     pub(crate) fn directory(modified: Timestamp) -> Self {
-        Self { kind: Kind::Directory, size: 0, modified }
+        Self {
+            kind: Kind::Directory,
+            size: 0,
+            modified,
+        }
     }
 
     pub(crate) fn link(target: &str, modified: Timestamp) -> Self {
-        Self { kind: Kind::Link, size: target.len() as u64, modified }
+        Self {
+            kind: Kind::Link,
+            size: target.len() as u64,
+            modified,
+        }
     }
 
     pub(crate) fn cell(cell: &CellFact) -> Self {
-        Self { kind: Kind::File, size: cell.length, modified: Timestamp(cell.timestamp) }
+        Self {
+            kind: Kind::File,
+            size: cell.length,
+            modified: Timestamp(cell.timestamp),
+        }
     }
 
     pub(crate) fn modified_time(&self) -> SystemTime {
@@ -56,16 +68,28 @@ impl Facts {
     /// Where the column's cells lie.
     pub(crate) async fn column_place(&self, column: &Column) -> Result<Place, Failure> {
         let family = self.family_place(&column.family).await?;
-        Ok(Place { qualifier: Some(column.qualifier.clone()), ..family })
+        Ok(Place {
+            qualifier: Some(column.qualifier.clone()),
+            ..family
+        })
     }
 
     /// Where the version lies.
-    pub(crate) async fn version_place(&self, column: &Column, timestamp: Timestamp) -> Result<Place, Failure> {
-        Ok(Place { timestamp: Some(timestamp.0), ..self.column_place(column).await? })
+    pub(crate) async fn version_place(
+        &self,
+        column: &Column,
+        timestamp: Timestamp,
+    ) -> Result<Place, Failure> {
+        Ok(Place {
+            timestamp: Some(timestamp.0),
+            ..self.column_place(column).await?
+        })
     }
 
     async fn row_exists(&self, row: &Row) -> Result<(), Failure> {
-        let exists = self.exists(&row.scope, &Place::row(row.key.clone())).await?;
+        let exists = self
+            .exists(&row.scope, &Place::row(row.key.clone()))
+            .await?;
         exists.then_some(()).ok_or(Failure::Absent)
     }
 }
@@ -76,7 +100,9 @@ impl Filesystem {
         let facts = &self.facts;
         match node {
             Node::Root => Ok(Stat::directory(self.mounted)),
-            Node::Table { scope, .. } => Ok(Stat::directory(facts.tables.get(&scope.table).await?.created)),
+            Node::Table { scope, .. } => Ok(Stat::directory(
+                facts.tables.get(&scope.table).await?.created,
+            )),
             Node::Row(row) => {
                 let info = facts.tables.get(&row.scope.table).await?;
                 facts.row_exists(row).await?;
@@ -85,11 +111,13 @@ impl Filesystem {
             Node::Family { family, .. } => {
                 let place = facts.family_place(family).await?;
                 facts.first_cell(&family.row.scope, &place).await?;
-                Ok(Stat::directory(facts.tables.get(&family.row.scope.table).await?.created))
+                Ok(Stat::directory(
+                    facts.tables.get(&family.row.scope.table).await?.created,
+                ))
             }
-            Node::Column { column, .. } => {
-                Ok(Stat::directory(Timestamp(self.newest(column).await?.timestamp)))
-            }
+            Node::Column { column, .. } => Ok(Stat::directory(Timestamp(
+                self.newest(column).await?.timestamp,
+            ))),
             Node::Newest(column) => Ok(Stat::cell(&self.newest(column).await?)),
             Node::Latest(column) => {
                 let newest = Timestamp(self.newest(column).await?.timestamp);
@@ -97,10 +125,15 @@ impl Filesystem {
             }
             Node::Cell(column, timestamp) => {
                 let place = facts.version_place(column, *timestamp).await?;
-                Ok(Stat::cell(&facts.first_cell(&column.family.row.scope, &place).await?))
+                Ok(Stat::cell(
+                    &facts.first_cell(&column.family.row.scope, &place).await?,
+                ))
             }
             Node::Link(target) => Ok(Stat::link(target, self.mounted)),
-            Node::View(base, _) => Ok(Stat { kind: Kind::Directory, ..Box::pin(self.stat(base)).await? }),
+            Node::View(base, _) => Ok(Stat {
+                kind: Kind::Directory,
+                ..Box::pin(self.stat(base)).await?
+            }),
             Node::Generated(base, file) => self.stat_generated(base, *file).await,
         }
     }
@@ -108,7 +141,9 @@ impl Filesystem {
     /// The column's newest version.
     pub(crate) async fn newest(&self, column: &Column) -> Result<CellFact, Failure> {
         let place = self.facts.column_place(column).await?;
-        self.facts.first_cell(&column.family.row.scope, &place).await
+        self.facts
+            .first_cell(&column.family.row.scope, &place)
+            .await
     }
 
     async fn stat_generated(&self, base: &Node, file: Generated) -> Result<Stat, Failure> {
@@ -118,6 +153,10 @@ impl Filesystem {
             Generated::RowJson => 0,
             _ => self.generate(base, file).await?.len() as u64,
         };
-        Ok(Stat { kind: Kind::File, size, ..of })
+        Ok(Stat {
+            kind: Kind::File,
+            size,
+            ..of
+        })
     }
 }

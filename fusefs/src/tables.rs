@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tablemount_api::{FamilyName, TableInfo, TableName};
-use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::errno::Failure;
 use crate::remote::Remote;
 use crate::window::TTL;
@@ -18,18 +19,28 @@ const MAX_TABLES: usize = 1024;
 /// The tables of the last second.
 pub(crate) struct Tables {
     remote: Arc<Remote>,
+    clock: Arc<Clock>,
     known: Mutex<HashMap<TableName, (Instant, Option<Arc<TableInfo>>)>>,
 }
 
 impl Tables {
-    pub(crate) fn new(remote: Arc<Remote>) -> Self {
-        Self { remote, known: Mutex::default() }
+    pub(crate) fn new(remote: Arc<Remote>, clock: Arc<Clock>) -> Self {
+        Self {
+            remote,
+            clock,
+            known: Mutex::default(),
+        }
     }
 
     /// The table; [`Failure::Absent`] if there is none.
     pub(crate) async fn get(&self, table: &TableName) -> Result<Arc<TableInfo>, Failure> {
-        let now = Instant::now();
-        let known = self.known.lock().get(table).filter(|(at, _)| now.duration_since(*at) < TTL).cloned();
+        let now = self.clock.now();
+        let known = self
+            .known
+            .lock()
+            .get(table)
+            .filter(|(at, _)| now.duration_since(*at) < TTL)
+            .cloned();
         let info = match known {
             Some((_, info)) => info,
             None => {
@@ -47,13 +58,28 @@ impl Tables {
 
     /// All tables by name.
     pub(crate) async fn list(&self) -> Result<Vec<Arc<TableInfo>>, Failure> {
-        let now = Instant::now();
-        let tables: Vec<_> = self.remote.tables().await?.into_iter().map(Arc::new).collect();
-        self.note(now, tables.iter().map(|info| (info.name.clone(), Some(info.clone()))));
+        let now = self.clock.now();
+        let tables: Vec<_> = self
+            .remote
+            .tables()
+            .await?
+            .into_iter()
+            .map(Arc::new)
+            .collect();
+        self.note(
+            now,
+            tables
+                .iter()
+                .map(|info| (info.name.clone(), Some(info.clone()))),
+        );
         Ok(tables)
     }
 
-    fn note(&self, now: Instant, tables: impl IntoIterator<Item = (TableName, Option<Arc<TableInfo>>)>) {
+    fn note(
+        &self,
+        now: Instant,
+        tables: impl IntoIterator<Item = (TableName, Option<Arc<TableInfo>>)>,
+    ) {
         let mut known = self.known.lock();
         for (name, info) in tables {
             if known.len() >= MAX_TABLES {
@@ -68,10 +94,16 @@ impl Tables {
 
 /// The id of `family`, if the table has it.
 pub(crate) fn family_id(info: &TableInfo, family: &FamilyName) -> Option<u64> {
-    info.families.iter().find(|known| known.schema.name == *family).map(|known| known.id)
+    info.families
+        .iter()
+        .find(|known| known.schema.name == *family)
+        .map(|known| known.id)
 }
 
 /// The name of the family with `id`, if the table has it.
 pub(crate) fn family_name(info: &TableInfo, id: u64) -> Option<&FamilyName> {
-    info.families.iter().find(|known| known.id == id).map(|known| &known.schema.name)
+    info.families
+        .iter()
+        .find(|known| known.id == id)
+        .map(|known| &known.schema.name)
 }

@@ -8,11 +8,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tablemount_api::{TableName, Timestamp};
-use tokio::time::Instant;
 
 use crate::place::{CellFact, Edge, Place};
 
@@ -67,12 +66,21 @@ pub(crate) enum First {
 
 impl Window {
     pub(crate) fn covers_start(&self, place: &Place) -> bool {
-        self.low.as_ref().is_none_or(|low| place.cmp_side(false, low).is_ge())
-            && self.high.as_ref().is_none_or(|high| place.cmp_side(false, high).is_lt())
+        self.low
+            .as_ref()
+            .is_none_or(|low| place.cmp_side(false, low).is_ge())
+            && self
+                .high
+                .as_ref()
+                .is_none_or(|high| place.cmp_side(false, high).is_lt())
     }
 
     fn covers(&self, place: &Place) -> bool {
-        self.covers_start(place) && self.high.as_ref().is_none_or(|high| place.cmp_side(true, high).is_le())
+        self.covers_start(place)
+            && self
+                .high
+                .as_ref()
+                .is_none_or(|high| place.cmp_side(true, high).is_le())
     }
 
     /// The first cell of `place`; `None`: not known.
@@ -85,7 +93,10 @@ impl Window {
                 Ok(_) => Some(First::Something),
                 Err(_) => Some(First::Nothing),
             },
-            Content::Keys(keys) => keys.binary_search(&place.row).is_err().then_some(First::Nothing),
+            Content::Keys(keys) => keys
+                .binary_search(&place.row)
+                .is_err()
+                .then_some(First::Nothing),
             Content::Cells { cells, .. } => match cells.get(index_after(cells, place, false)) {
                 Some(cell) if cell.is_in(place) => Some(First::Cell(cell.clone())),
                 Some(_) => Some(First::Nothing),
@@ -99,7 +110,9 @@ impl Window {
         match &self.content {
             Content::Cells { cells, .. } if self.covers(place) => {
                 // Empty if the engine broke its order, rather than a panic.
-                cells.get(index_after(cells, place, false)..index_after(cells, place, true)).or(Some(&[]))
+                cells
+                    .get(index_after(cells, place, false)..index_after(cells, place, true))
+                    .or(Some(&[]))
             }
             _ => None,
         }
@@ -110,7 +123,10 @@ impl Window {
         match &self.content {
             Content::Cells { cells, .. } if self.covers_start(place) => {
                 let index = index_after(cells, place, false);
-                Some((index.checked_sub(1).map(|before| &cells[before]), &cells[index..]))
+                Some((
+                    index.checked_sub(1).map(|before| &cells[before]),
+                    &cells[index..],
+                ))
             }
             _ => None,
         }
@@ -159,46 +175,84 @@ impl Windows {
         let bytes = window.bytes();
         self.bytes += bytes;
         self.newest_first.push_front((bytes, window));
-        while self.newest_first.len() > MAX_WINDOWS || (self.bytes > MAX_BYTES && self.newest_first.len() > 1) {
+        while self.newest_first.len() > MAX_WINDOWS
+            || (self.bytes > MAX_BYTES && self.newest_first.len() > 1)
+        {
             self.drop_oldest();
         }
     }
 
     /// The first cell of `place`; `None`: not known.
-    pub(crate) fn first_in(&mut self, scope: &Scope, place: &Place) -> Option<First> {
-        self.find(scope, |window| window.first_in(place))
+    pub(crate) fn first_in(&mut self, scope: &Scope, place: &Place, now: Instant) -> Option<First> {
+        self.find(scope, now, |window| window.first_in(place))
     }
 
     /// As [`Windows::first_in`], but a window that knows only row keys will not do.
-    pub(crate) fn first_cell_in(&mut self, scope: &Scope, place: &Place) -> Option<First> {
-        self.find(scope, |window| window.first_in(place).filter(|first| *first != First::Something))
+    pub(crate) fn first_cell_in(
+        &mut self,
+        scope: &Scope,
+        place: &Place,
+        now: Instant,
+    ) -> Option<First> {
+        self.find(scope, now, |window| {
+            window
+                .first_in(place)
+                .filter(|first| *first != First::Something)
+        })
     }
 
     /// A window that knows all cells of `place`.
-    pub(crate) fn all_in(&mut self, scope: &Scope, place: &Place) -> Option<Vec<CellFact>> {
-        self.find(scope, |window| window.all_in(place).map(<[_]>::to_vec))
+    pub(crate) fn all_in(
+        &mut self,
+        scope: &Scope,
+        place: &Place,
+        now: Instant,
+    ) -> Option<Vec<CellFact>> {
+        self.find(scope, now, |window| window.all_in(place).map(<[_]>::to_vec))
     }
 
     /// The first cell of `place` with its value; `None`: not known.
-    pub(crate) fn value_in(&mut self, scope: &Scope, place: &Place) -> Option<First> {
-        self.find(scope, |window| window.has_values().then(|| window.first_in(place))?)
+    pub(crate) fn value_in(&mut self, scope: &Scope, place: &Place, now: Instant) -> Option<First> {
+        self.find(scope, now, |window| {
+            window.has_values().then(|| window.first_in(place))?
+        })
     }
 
     /// A window without values that knows what comes from the start of `place` on.
-    pub(crate) fn from(&mut self, scope: &Scope, place: &Place) -> Option<Arc<Window>> {
-        self.expire();
+    pub(crate) fn from(
+        &mut self,
+        scope: &Scope,
+        place: &Place,
+        now: Instant,
+    ) -> Option<Arc<Window>> {
+        self.expire(now);
         let mut windows = self.newest_first.iter().map(|(_, window)| window);
-        windows.find(|window| window.scope == *scope && !window.has_values() && window.from(place).is_some()).cloned()
+        windows
+            .find(|window| {
+                window.scope == *scope && !window.has_values() && window.from(place).is_some()
+            })
+            .cloned()
     }
 
-    fn find<T>(&mut self, scope: &Scope, ask: impl Fn(&Window) -> Option<T>) -> Option<T> {
-        self.expire();
-        self.newest_first.iter().filter(|(_, window)| window.scope == *scope).find_map(|(_, window)| ask(window))
+    fn find<T>(
+        &mut self,
+        scope: &Scope,
+        now: Instant,
+        ask: impl Fn(&Window) -> Option<T>,
+    ) -> Option<T> {
+        self.expire(now);
+        self.newest_first
+            .iter()
+            .filter(|(_, window)| window.scope == *scope)
+            .find_map(|(_, window)| ask(window))
     }
 
-    fn expire(&mut self) {
-        let now = Instant::now();
-        while self.newest_first.back().is_some_and(|(_, window)| !window.is_fresh(now)) {
+    fn expire(&mut self, now: Instant) {
+        while self
+            .newest_first
+            .back()
+            .is_some_and(|(_, window)| !window.is_fresh(now))
+        {
             self.drop_oldest();
         }
     }

@@ -27,8 +27,13 @@ pub(crate) fn get(node: &Node, name: &[u8]) -> Result<Bytes, Failure> {
 
 /// The names of the node's attributes, each ended by NUL.
 pub(crate) fn list(node: &Node) -> Bytes {
-    let names = [KEY, QUALIFIER, TIMESTAMP].into_iter().filter(|name| get(node, name.as_bytes()).is_ok());
-    names.flat_map(|name| [name, "\0"]).collect::<String>().into()
+    let names = [KEY, QUALIFIER, TIMESTAMP]
+        .into_iter()
+        .filter(|name| get(node, name.as_bytes()).is_ok());
+    names
+        .flat_map(|name| [name, "\0"])
+        .collect::<String>()
+        .into()
 }
 
 #[cfg(test)]
@@ -42,20 +47,33 @@ mod tests {
 
     fn walk(path: &str) -> Node {
         let table = Node::table(TableName::new("t").expect("valid"));
-        path.split('/').fold(table, |node, name| match parse(&node, OsStr::new(name)) {
-            Some(Step::Child(node)) => node,
-            other => panic!("{name}: {other:?}"),
-        })
+        path.split('/')
+            .fold(table, |node, name| match parse(&node, OsStr::new(name)) {
+                Some(Step::Child(node)) => node,
+                other => panic!("{name}: {other:?}"),
+            })
     }
 
     #[test]
     fn attributes_of_rows_columns_and_versions() {
         let cell = walk("a%2Fb/f/%empty/15");
         assert_eq!(get(&cell, b"user.tablemount.key").expect("key"), "a/b");
-        assert_eq!(get(&cell, b"user.tablemount.qualifier").expect("qualifier"), "");
-        assert_eq!(get(&cell, b"user.tablemount.timestamp").expect("timestamp"), "15");
-        assert!(matches!(get(&cell, b"security.capability"), Err(Failure::NoAttribute)));
-        assert_eq!(list(&cell), "user.tablemount.key\0user.tablemount.qualifier\0user.tablemount.timestamp\0");
+        assert_eq!(
+            get(&cell, b"user.tablemount.qualifier").expect("qualifier"),
+            ""
+        );
+        assert_eq!(
+            get(&cell, b"user.tablemount.timestamp").expect("timestamp"),
+            "15"
+        );
+        assert!(matches!(
+            get(&cell, b"security.capability"),
+            Err(Failure::NoAttribute)
+        ));
+        assert_eq!(
+            list(&cell),
+            "user.tablemount.key\0user.tablemount.qualifier\0user.tablemount.timestamp\0"
+        );
         assert_eq!(list(&walk("a%2Fb/f")), "user.tablemount.key\0");
         assert_eq!(list(&Node::Root), "");
     }

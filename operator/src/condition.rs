@@ -94,7 +94,12 @@ pub(crate) struct Now<'a> {
 }
 
 /// `previous` with `now` in the place of the condition of its type.
-pub(crate) fn set(previous: &[Condition], now: &Now<'_>, generation: Option<i64>, at: Timestamp) -> Vec<Condition> {
+pub(crate) fn set(
+    previous: &[Condition],
+    now: &Now<'_>,
+    generation: Option<i64>,
+    at: Timestamp,
+) -> Vec<Condition> {
     let status = if now.holds { "True" } else { "False" };
     let since = previous
         .iter()
@@ -108,7 +113,11 @@ pub(crate) fn set(previous: &[Condition], now: &Now<'_>, generation: Option<i64>
         status: status.to_owned(),
         type_: now.kind.to_owned(),
     };
-    let mut conditions: Vec<_> = previous.iter().filter(|condition| condition.type_ != now.kind).cloned().collect();
+    let mut conditions: Vec<_> = previous
+        .iter()
+        .filter(|condition| condition.type_ != now.kind)
+        .cloned()
+        .collect();
     conditions.push(condition);
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     conditions
@@ -118,7 +127,10 @@ pub(crate) fn set(previous: &[Condition], now: &Now<'_>, generation: Option<i64>
 pub(crate) fn shorten(message: &str) -> String {
     match message.len() {
         0..=MAX_MESSAGE_BYTES => message.to_owned(),
-        _ => format!("{}…", &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES - '…'.len_utf8())]),
+        _ => format!(
+            "{}…",
+            &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES - '…'.len_utf8())]
+        ),
     }
 }
 
@@ -127,7 +139,16 @@ mod tests {
     use super::*;
 
     fn now(holds: bool, message: &str) -> Now<'_> {
-        Now { kind: READY, holds, reason: if holds { Reason::Applied } else { Reason::EngineUnreachable }, message }
+        Now {
+            kind: READY,
+            holds,
+            reason: if holds {
+                Reason::Applied
+            } else {
+                Reason::EngineUnreachable
+            },
+            message,
+        }
     }
 
     #[test]
@@ -135,25 +156,48 @@ mod tests {
         let at = |second| Timestamp::from_second(second).expect("in range");
         let first = set(&[], &now(false, "a"), Some(1), at(10));
         let second = set(&first, &now(false, "b"), Some(2), at(20));
-        assert_eq!((second.len(), second[0].last_transition_time.0), (1, at(10)));
-        assert_eq!((second[0].message.as_str(), second[0].observed_generation), ("b", Some(2)));
+        assert_eq!(
+            (second.len(), second[0].last_transition_time.0),
+            (1, at(10))
+        );
+        assert_eq!(
+            (second[0].message.as_str(), second[0].observed_generation),
+            ("b", Some(2))
+        );
         let third = set(&second, &now(true, "c"), Some(2), at(30));
-        assert_eq!((third[0].last_transition_time.0, third[0].status.as_str()), (at(30), "True"));
+        assert_eq!(
+            (third[0].last_transition_time.0, third[0].status.as_str()),
+            (at(30), "True")
+        );
         assert_eq!(third[0].reason, "Applied");
     }
 
     #[test]
     fn other_conditions_stay() {
         let at = Timestamp::UNIX_EPOCH;
-        let resized = Now { kind: STORAGE_RESIZED, holds: true, reason: Reason::AsWanted, message: "" };
+        let resized = Now {
+            kind: STORAGE_RESIZED,
+            holds: true,
+            reason: Reason::AsWanted,
+            message: "",
+        };
         let both = set(&set(&[], &resized, None, at), &now(true, ""), None, at);
-        assert_eq!(both.iter().map(|condition| condition.type_.as_str()).collect::<Vec<_>>(), [READY, STORAGE_RESIZED]);
+        assert_eq!(
+            both.iter()
+                .map(|condition| condition.type_.as_str())
+                .collect::<Vec<_>>(),
+            [READY, STORAGE_RESIZED]
+        );
     }
 
     #[test]
     fn messages_are_cut_at_a_character() {
         assert_eq!(shorten("short"), "short");
         let cut = shorten(&"ä".repeat(600));
-        assert!(cut.len() <= MAX_MESSAGE_BYTES && cut.ends_with("ä…"), "{}", cut.len());
+        assert!(
+            cut.len() <= MAX_MESSAGE_BYTES && cut.ends_with("ä…"),
+            "{}",
+            cut.len()
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tablemount_api::{Compression, FamilyName, FamilySchema, GcClause, GcRule, PutTable, RowKey, TableName, name};
+use tablemount_api::{
+    Compression, FamilyName, FamilySchema, GcClause, GcRule, PutTable, RowKey, TableName, name,
+};
 
 use crate::crd::{CompressionType, Family, Table};
 
@@ -24,17 +26,34 @@ impl Desired {
     pub(crate) fn new(table: &Table) -> Result<Self, String> {
         let spec = &table.spec;
         let desired = Self {
-            name: table.table_name().map_err(|error| format!("{error}; set spec.tableName"))?,
+            name: table
+                .table_name()
+                .map_err(|error| format!("{error}; set spec.tableName"))?,
             families: spec.families.iter().map(family).collect::<Result<_, _>>()?,
-            splits: spec.splits.iter().map(|split| split_key(split)).collect::<Result<_, _>>()?,
-            may_drop: names(spec.allow.iter().filter_map(|consent| consent.drop_family.as_deref()))?,
-            may_tighten: names(spec.allow.iter().filter_map(|consent| consent.tighten_gc.as_deref()))?,
+            splits: spec
+                .splits
+                .iter()
+                .map(|split| split_key(split))
+                .collect::<Result<_, _>>()?,
+            may_drop: names(
+                spec.allow
+                    .iter()
+                    .filter_map(|consent| consent.drop_family.as_deref()),
+            )?,
+            may_tighten: names(
+                spec.allow
+                    .iter()
+                    .filter_map(|consent| consent.tighten_gc.as_deref()),
+            )?,
             adopt_existing: spec.adopt_existing,
         };
         if desired.splits.len() < spec.splits.len() {
             return Err("spec.splits: a key stands twice".to_owned());
         }
-        desired.put_table().validate().map_err(|error| format!("spec: {error}"))?;
+        desired
+            .put_table()
+            .validate()
+            .map_err(|error| format!("spec: {error}"))?;
         Ok(desired)
     }
 
@@ -49,7 +68,9 @@ impl Desired {
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Result<BTreeSet<FamilyName>, String> {
-    names.map(|name| FamilyName::new(name).map_err(|error| format!("spec.allow: {error}"))).collect()
+    names
+        .map(|name| FamilyName::new(name).map_err(|error| format!("spec.allow: {error}")))
+        .collect()
 }
 
 fn split_key(split: &str) -> Result<RowKey, String> {
@@ -60,10 +81,13 @@ fn split_key(split: &str) -> Result<RowKey, String> {
 fn family(family: &Family) -> Result<FamilySchema, String> {
     let name = FamilyName::new(&family.name).map_err(|error| format!("spec.families: {error}"))?;
     let setting = |setting: &str, value: i64| {
-        u32::try_from(value).map_err(|_| format!("column family \"{name}\": {setting} is {value}; it must not be below 0"))
+        u32::try_from(value).map_err(|_| {
+            format!("column family \"{name}\": {setting} is {value}; it must not be below 0")
+        })
     };
     let mut schema = FamilySchema::new(name.clone());
-    schema.gc_rule = gc_rule(family).map_err(|error| format!("column family \"{name}\": {error}"))?;
+    schema.gc_rule =
+        gc_rule(family).map_err(|error| format!("column family \"{name}\": {error}"))?;
     schema.in_memory = family.in_memory;
     schema.compression = compression(family.compression.unwrap_or_default().algorithm);
     if let Some(bytes) = family.block_size_bytes {
@@ -82,13 +106,25 @@ fn gc_rule(family: &Family) -> Result<GcRule, String> {
             .ok()
             .filter(|versions| *versions > 0)
             .ok_or_else(|| format!("maxVersions is {versions}; it must be 1 or more"))?;
-        clauses.push(GcClause { max_versions: Some(max_versions), max_age_micros: None });
+        clauses.push(GcClause {
+            max_versions: Some(max_versions),
+            max_age_micros: None,
+        });
     }
     if let Some(seconds) = family.max_age_seconds {
-        let micros = seconds.checked_mul(MICROS_PER_SECOND).filter(|micros| *micros > 0).ok_or_else(|| {
-            format!("maxAgeSeconds is {seconds}; it must be 1 to {}", i64::MAX / MICROS_PER_SECOND)
-        })?;
-        clauses.push(GcClause { max_versions: None, max_age_micros: Some(micros) });
+        let micros = seconds
+            .checked_mul(MICROS_PER_SECOND)
+            .filter(|micros| *micros > 0)
+            .ok_or_else(|| {
+                format!(
+                    "maxAgeSeconds is {seconds}; it must be 1 to {}",
+                    i64::MAX / MICROS_PER_SECOND
+                )
+            })?;
+        clauses.push(GcClause {
+            max_versions: None,
+            max_age_micros: Some(micros),
+        });
     }
     Ok(GcRule(clauses))
 }
@@ -117,13 +153,18 @@ pub(crate) fn describe_gc(rule: &GcRule) -> String {
     let clause = |clause: &GcClause| match (clause.max_versions, clause.max_age_micros) {
         (Some(versions), None) => format!("beyond {}", count(versions)),
         (None, Some(age)) => format!("older than {}", seconds(age)),
-        (Some(versions), Some(age)) => format!("beyond {} and older than {}", count(versions), seconds(age)),
+        (Some(versions), Some(age)) => {
+            format!("beyond {} and older than {}", count(versions), seconds(age))
+        }
         (None, None) => "none".to_owned(),
     };
     if rule.0.is_empty() {
         return "keeps every version".to_owned();
     }
-    format!("collects versions {}", rule.0.iter().map(clause).collect::<Vec<_>>().join(", or "))
+    format!(
+        "collects versions {}",
+        rule.0.iter().map(clause).collect::<Vec<_>>().join(", or ")
+    )
 }
 
 fn count(versions: u32) -> String {
@@ -147,7 +188,10 @@ mod tests {
 
     #[test]
     fn family_settings_become_the_engines() {
-        let table = table("t", "families: [{name: f, maxVersions: 3, maxAgeSeconds: 60, inMemory: true, compression: {type: Zstd}, blockSizeBytes: 8192, maxValueBytes: 10}, {name: g}]");
+        let table = table(
+            "t",
+            "families: [{name: f, maxVersions: 3, maxAgeSeconds: 60, inMemory: true, compression: {type: Zstd}, blockSizeBytes: 8192, maxValueBytes: 10}, {name: g}]",
+        );
         let desired = Desired::new(&table).expect("valid");
         let f = FamilyName::new("f").expect("valid");
         assert_eq!(
@@ -155,8 +199,14 @@ mod tests {
             [
                 FamilySchema {
                     gc_rule: GcRule(vec![
-                        GcClause { max_versions: Some(3), max_age_micros: None },
-                        GcClause { max_versions: None, max_age_micros: Some(60_000_000) },
+                        GcClause {
+                            max_versions: Some(3),
+                            max_age_micros: None
+                        },
+                        GcClause {
+                            max_versions: None,
+                            max_age_micros: Some(60_000_000)
+                        },
                     ]),
                     compression: Compression::Zstd,
                     block_bytes: 8192,
@@ -171,17 +221,37 @@ mod tests {
 
     #[test]
     fn splits_are_decoded_from_names() {
-        let table = table("t", "{families: [{name: f}], splits: [PL, 'a%00', '%xff00']}");
-        let splits: Vec<_> = Desired::new(&table).expect("valid").splits.into_iter().collect();
-        assert_eq!(splits.iter().map(|key| key.bytes().as_ref()).collect::<Vec<_>>(), [&b"PL"[..], b"a\0", &[0xff, 0]]);
+        let table = table(
+            "t",
+            "{families: [{name: f}], splits: [PL, 'a%00', '%xff00']}",
+        );
+        let splits: Vec<_> = Desired::new(&table)
+            .expect("valid")
+            .splits
+            .into_iter()
+            .collect();
+        assert_eq!(
+            splits
+                .iter()
+                .map(|key| key.bytes().as_ref())
+                .collect::<Vec<_>>(),
+            [&b"PL"[..], b"a\0", &[0xff, 0]]
+        );
     }
 
     #[test]
     fn what_no_table_can_be_is_named() {
         let check = |spec: &str, expected: &str| {
-            assert_eq!(Desired::new(&table("t", spec)).unwrap_err(), expected, "{spec}");
+            assert_eq!(
+                Desired::new(&table("t", spec)).unwrap_err(),
+                expected,
+                "{spec}"
+            );
         };
-        check("families: [{name: f, maxVersions: 0}]", "column family \"f\": maxVersions is 0; it must be 1 or more");
+        check(
+            "families: [{name: f, maxVersions: 0}]",
+            "column family \"f\": maxVersions is 0; it must be 1 or more",
+        );
         check(
             "families: [{name: f, maxAgeSeconds: 9223372036855}]",
             "column family \"f\": maxAgeSeconds is 9223372036855; it must be 1 to 9223372036854",
@@ -190,7 +260,10 @@ mod tests {
             "families: [{name: f, blockSizeBytes: 7}]",
             "spec: column family \"f\": blockBytes is 7; it must be 1024 to 1048576",
         );
-        check("families: [{name: f}, {name: f}]", "spec: column family \"f\" stands twice");
+        check(
+            "families: [{name: f}, {name: f}]",
+            "spec: column family \"f\" stands twice",
+        );
         check(
             "families: [{name: 'a:b'}]",
             "spec.families: column family name \"a:b\" is not 1 to 64 of letters, digits, '-', '_' and '.'",
@@ -203,7 +276,10 @@ mod tests {
             "{families: [{name: f}], splits: ['%empty']}",
             "spec.splits: \"%empty\": row key is empty; a row key has 1 to 65536 bytes",
         );
-        check("{families: [{name: f}], splits: [a, '%61']}", "spec.splits: a key stands twice");
+        check(
+            "{families: [{name: f}], splits: [a, '%61']}",
+            "spec.splits: a key stands twice",
+        );
         assert_eq!(
             Desired::new(&table(&"x".repeat(51), "families: [{name: f}]")).unwrap_err(),
             format!(
@@ -217,13 +293,25 @@ mod tests {
     fn gc_rules_read_well() {
         let check = |clauses: &[(Option<u32>, Option<i64>)], expected: &str| {
             let rule = GcRule(
-                clauses.iter().map(|&(max_versions, max_age_micros)| GcClause { max_versions, max_age_micros }).collect(),
+                clauses
+                    .iter()
+                    .map(|&(max_versions, max_age_micros)| GcClause {
+                        max_versions,
+                        max_age_micros,
+                    })
+                    .collect(),
             );
             assert_eq!(describe_gc(&rule), expected);
         };
         check(&[], "keeps every version");
         check(&[(Some(1), None)], "collects versions beyond the newest");
-        check(&[(Some(3), None), (None, Some(60_000_000))], "collects versions beyond the newest 3, or older than 60 s");
-        check(&[(Some(3), Some(1500))], "collects versions beyond the newest 3 and older than 1500 µs");
+        check(
+            &[(Some(3), None), (None, Some(60_000_000))],
+            "collects versions beyond the newest 3, or older than 60 s",
+        );
+        check(
+            &[(Some(3), Some(1500))],
+            "collects versions beyond the newest 3 and older than 1500 µs",
+        );
     }
 }

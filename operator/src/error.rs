@@ -16,7 +16,9 @@ pub enum Error {
         reason: String,
     },
     /// There is no way to the API server.
-    #[error("connect to the Kubernetes API server: {0}; set KUBECONFIG, or run in a pod with a service account")]
+    #[error(
+        "connect to the Kubernetes API server: {0}; set KUBECONFIG, or run in a pod with a service account"
+    )]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The API server did not do what was asked.
     #[error("{doing}: {source}")]
@@ -28,7 +30,9 @@ pub enum Error {
         source: Box<kube::Error>,
     },
     /// An object that is needed under this name is another's.
-    #[error("{kind} \"{name}\" exists and does not belong to this TableCluster; delete it, or give the TableCluster another name")]
+    #[error(
+        "{kind} \"{name}\" exists and does not belong to this TableCluster; delete it, or give the TableCluster another name"
+    )]
     NameTaken {
         /// The object's kind.
         kind: String,
@@ -56,6 +60,9 @@ impl Error {
     /// Wraps an error of the API server with what was being done.
     pub(crate) fn kubernetes(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let doing = doing.into();
-        move |source| Self::Kubernetes { doing, source: Box::new(source) }
+        move |source| Self::Kubernetes {
+            doing,
+            source: Box::new(source),
+        }
     }
 }

@@ -14,13 +14,17 @@ pub mod manifest;
 pub mod reconcile;
 
 mod condition;
+mod controller;
 mod desired;
 mod error;
 mod plan;
+mod probe;
+mod render;
 #[cfg(test)]
 mod test_objects;
 
 pub use condition::Reason;
+pub use controller::{OperatorConfig, run};
 pub use crd::{crds, crds_yaml};
 pub use error::Error;
 pub use plan::{Change, Permission};

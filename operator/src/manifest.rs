@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use kube::CustomResourceExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Error;
 use crate::crd::{GROUP, Table, TableCluster, VERSION};
@@ -29,7 +29,10 @@ static TABLE_SCHEMA: LazyLock<Value> = LazyLock::new(openapi::<Table>);
 
 /// The objects of a file's YAML (or JSON) documents, in order; empty documents are passed over. `source` is the file's name.
 pub fn parse(text: &str, source: &str) -> Result<Vec<Object>, Error> {
-    let refuse = |reason: String| Error::Manifest { source_name: source.to_owned(), reason };
+    let refuse = |reason: String| Error::Manifest {
+        source_name: source.to_owned(),
+        reason,
+    };
     let mut objects = Vec::new();
     for (index, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
         let number = index + 1;
@@ -38,11 +41,18 @@ pub fn parse(text: &str, source: &str) -> Result<Vec<Object>, Error> {
         if yaml.is_null() {
             continue;
         }
-        let value = serde_json::to_value(yaml)
-            .map_err(|error| refuse(format!("document {number}: not a Kubernetes object: {error}")))?;
-        let object = object(value).map_err(|reason| refuse(format!("document {number}{reason}")))?;
+        let value = serde_json::to_value(yaml).map_err(|error| {
+            refuse(format!(
+                "document {number}: not a Kubernetes object: {error}"
+            ))
+        })?;
+        let object =
+            object(value).map_err(|reason| refuse(format!("document {number}{reason}")))?;
         if objects.iter().any(|earlier| is_same(earlier, &object)) {
-            return Err(refuse(format!("document {number}{}: stands twice in the file", title(&object))));
+            return Err(refuse(format!(
+                "document {number}{}: stands twice in the file",
+                title(&object)
+            )));
         }
         objects.push(object);
     }
@@ -51,19 +61,37 @@ pub fn parse(text: &str, source: &str) -> Result<Vec<Object>, Error> {
 
 /// The object of a document; the error starts with what is known of the object.
 fn object(value: Value) -> Result<Object, String> {
-    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |field: &str| {
+        value
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if api_version.is_empty() || kind.is_empty() {
         return Err(": apiVersion and kind must be set".to_owned());
     }
     let ours = format!("{GROUP}/{VERSION}");
     match (api_version == ours, kind.as_str()) {
-        (true, "Table") => Ok(Object::Table(Box::new(read(value, &kind, &TABLE_SCHEMA, Table::validate_cel)?))),
+        (true, "Table") => Ok(Object::Table(Box::new(read(
+            value,
+            &kind,
+            &TABLE_SCHEMA,
+            Table::validate_cel,
+        )?))),
         (true, "TableCluster") => {
-            let read = read(value, &kind, &TABLE_CLUSTER_SCHEMA, TableCluster::validate_cel)?;
+            let read = read(
+                value,
+                &kind,
+                &TABLE_CLUSTER_SCHEMA,
+                TableCluster::validate_cel,
+            )?;
             Ok(Object::TableCluster(Box::new(read)))
         }
-        _ => Err(format!(": {api_version} {kind} is not known here; {ours} has Table and TableCluster")),
+        _ => Err(format!(
+            ": {api_version} {kind} is not known here; {ours} has Table and TableCluster"
+        )),
     }
 }
 
@@ -73,7 +101,10 @@ fn read<K: DeserializeOwned>(
     schema: &Value,
     check_rules: impl FnOnce(&K) -> Result<(), kube::core::cel::ValidationErrors>,
 ) -> Result<K, String> {
-    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let name = value
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let title = format!(" ({kind} \"{name}\")");
     let mut problems = schema::metadata_problems(&value);
     schema::check(schema, &value, "", &mut problems);
@@ -109,14 +140,31 @@ fn identity(object: &Object) -> (&'static str, &str, &str) {
         Object::TableCluster(cluster) => ("TableCluster", &cluster.metadata),
         Object::Table(table) => ("Table", &table.metadata),
     };
-    (kind, metadata.namespace.as_deref().unwrap_or("default"), metadata.name.as_deref().unwrap_or_default())
+    (
+        kind,
+        metadata.namespace.as_deref().unwrap_or("default"),
+        metadata.name.as_deref().unwrap_or_default(),
+    )
 }
 
-/// The schema of a kind's only version.
+/// The schema of a kind's only version, with the fields that every object has.
 fn openapi<K: CustomResourceExt>() -> Value {
-    let schema = K::crd().spec.versions.into_iter().next().and_then(|version| version.schema);
-    serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema))
-        .unwrap_or_else(|error| unreachable!("a CRD is JSON: {error}"))
+    let schema = K::crd()
+        .spec
+        .versions
+        .into_iter()
+        .next()
+        .and_then(|version| version.schema);
+    let mut schema = serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema))
+        .unwrap_or_else(|error| unreachable!("a CRD is JSON: {error}"));
+    for (field, kind) in [
+        ("apiVersion", "string"),
+        ("kind", "string"),
+        ("metadata", "object"),
+    ] {
+        schema["properties"][field] = json!({ "type": kind });
+    }
+    schema
 }
 
 #[cfg(test)]

@@ -51,16 +51,33 @@ pub(crate) struct Refusal {
 }
 
 /// The changes from `observed` (absent: no such table) to `desired` under `owner`.
-pub(crate) fn plan(desired: &Desired, owner: &Owner, observed: Option<&TableInfo>) -> Result<Vec<Change>, Refusal> {
+pub(crate) fn plan(
+    desired: &Desired,
+    owner: &Owner,
+    observed: Option<&TableInfo>,
+) -> Result<Vec<Change>, Refusal> {
     let Some(observed) = observed else {
         let families = desired.families.len();
-        return Ok(vec![free(ChangeClass::Online, format!("make table \"{}\" with {families} column families", desired.name))]);
+        return Ok(vec![free(
+            ChangeClass::Online,
+            format!(
+                "make table \"{}\" with {families} column families",
+                desired.name
+            ),
+        )]);
     };
     let mut changes = Vec::from_iter(take_over(desired, owner, observed)?);
     keep_splits(desired, observed)?;
     for wanted in &desired.families {
-        match observed.families.iter().find(|family| family.schema.name == wanted.name) {
-            None => changes.push(free(ChangeClass::Online, format!("add column family \"{}\"", wanted.name))),
+        match observed
+            .families
+            .iter()
+            .find(|family| family.schema.name == wanted.name)
+        {
+            None => changes.push(free(
+                ChangeClass::Online,
+                format!("add column family \"{}\"", wanted.name),
+            )),
             Some(existing) => change_family(desired, &existing.schema, wanted, &mut changes),
         }
     }
@@ -69,31 +86,62 @@ pub(crate) fn plan(desired: &Desired, owner: &Owner, observed: Option<&TableInfo
 }
 
 /// The families that exist and are not wanted.
-pub(crate) fn unwanted_families<'a>(desired: &'a Desired, observed: &'a TableInfo) -> impl Iterator<Item = &'a FamilyName> {
+pub(crate) fn unwanted_families<'a>(
+    desired: &'a Desired,
+    observed: &'a TableInfo,
+) -> impl Iterator<Item = &'a FamilyName> {
     let wanted = |name: &FamilyName| desired.families.iter().any(|family| family.name == *name);
-    observed.families.iter().map(|family| &family.schema.name).filter(move |name| !wanted(name))
+    observed
+        .families
+        .iter()
+        .map(|family| &family.schema.name)
+        .filter(move |name| !wanted(name))
 }
 
 /// The consents of the manifest that no change needs.
 pub(crate) fn unused_permissions(desired: &Desired, changes: &[Change]) -> Vec<Permission> {
     let drops = desired.may_drop.iter().cloned().map(Permission::DropFamily);
-    let tightenings = desired.may_tighten.iter().cloned().map(Permission::TightenGc);
-    let needed = |permission: &Permission| changes.iter().any(|change| change.needs.as_ref() == Some(permission));
-    drops.chain(tightenings).filter(|permission| !needed(permission)).collect()
+    let tightenings = desired
+        .may_tighten
+        .iter()
+        .cloned()
+        .map(Permission::TightenGc);
+    let needed = |permission: &Permission| {
+        changes
+            .iter()
+            .any(|change| change.needs.as_ref() == Some(permission))
+    };
+    drops
+        .chain(tightenings)
+        .filter(|permission| !needed(permission))
+        .collect()
 }
 
 fn free(class: ChangeClass, description: String) -> Change {
-    Change { class, description, needs: None, allowed: true }
+    Change {
+        class,
+        description,
+        needs: None,
+        allowed: true,
+    }
 }
 
-fn take_over(desired: &Desired, owner: &Owner, observed: &TableInfo) -> Result<Option<Change>, Refusal> {
+fn take_over(
+    desired: &Desired,
+    owner: &Owner,
+    observed: &TableInfo,
+) -> Result<Option<Change>, Refusal> {
     let name = &observed.name;
     match &observed.owner {
         Some(current) if current == owner => Ok(None),
-        Some(current) if is_same_object(current, owner) => {
-            Ok(Some(free(ChangeClass::Online, format!("take up table \"{name}\" again, made by an earlier object of this name"))))
-        }
-        _ if desired.adopt_existing => Ok(Some(free(ChangeClass::Online, format!("adopt table \"{name}\"")))),
+        Some(current) if is_same_object(current, owner) => Ok(Some(free(
+            ChangeClass::Online,
+            format!("take up table \"{name}\" again, made by an earlier object of this name"),
+        ))),
+        _ if desired.adopt_existing => Ok(Some(free(
+            ChangeClass::Online,
+            format!("adopt table \"{name}\""),
+        ))),
         Some(current) => Err(Refusal {
             reason: Reason::OwnedByOther,
             message: format!(
@@ -112,11 +160,15 @@ fn take_over(desired: &Desired, owner: &Owner, observed: &TableInfo) -> Result<O
 
 /// Whether the marker was set by an object in the same place, perhaps an earlier one (deleted and applied again, restored).
 fn is_same_object(marker: &Owner, owner: &Owner) -> bool {
-    (&marker.cluster, &marker.namespace, &marker.name) == (&owner.cluster, &owner.namespace, &owner.name)
+    (&marker.cluster, &marker.namespace, &marker.name)
+        == (&owner.cluster, &owner.namespace, &owner.name)
 }
 
 fn describe_owner(marker: &Owner, owner: &Owner) -> String {
-    let object = format!("Table \"{}\" in namespace \"{}\"", marker.name, marker.namespace);
+    let object = format!(
+        "Table \"{}\" in namespace \"{}\"",
+        marker.name, marker.namespace
+    );
     match marker.cluster == owner.cluster {
         true => object,
         false => format!("{object} of another cluster ({})", marker.cluster),
@@ -124,8 +176,12 @@ fn describe_owner(marker: &Owner, owner: &Owner) -> String {
 }
 
 fn keep_splits(desired: &Desired, observed: &TableInfo) -> Result<(), Refusal> {
-    let missing: Vec<_> =
-        desired.splits.iter().filter(|key| !observed.splits.contains(key)).map(|key| tablemount_api::name::encode(key.bytes())).collect();
+    let missing: Vec<_> = desired
+        .splits
+        .iter()
+        .filter(|key| !observed.splits.contains(key))
+        .map(|key| tablemount_api::name::encode(key.bytes()))
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -148,19 +204,48 @@ fn shortened(names: &[String]) -> String {
     }
 }
 
-fn change_family(desired: &Desired, existing: &FamilySchema, wanted: &FamilySchema, changes: &mut Vec<Change>) {
+fn change_family(
+    desired: &Desired,
+    existing: &FamilySchema,
+    wanted: &FamilySchema,
+    changes: &mut Vec<Change>,
+) {
     let name = &wanted.name;
     let mut setting = |class, what: &str, from: String, to: String| {
         if from != to {
-            changes.push(free(class, format!("column family \"{name}\": {what} {from} becomes {to}")));
+            changes.push(free(
+                class,
+                format!("column family \"{name}\": {what} {from} becomes {to}"),
+            ));
         }
     };
-    setting(ChangeClass::Online, "inMemory", existing.in_memory.to_string(), wanted.in_memory.to_string());
-    let bytes = (existing.max_value_bytes.to_string(), wanted.max_value_bytes.to_string());
+    setting(
+        ChangeClass::Online,
+        "inMemory",
+        existing.in_memory.to_string(),
+        wanted.in_memory.to_string(),
+    );
+    let bytes = (
+        existing.max_value_bytes.to_string(),
+        wanted.max_value_bytes.to_string(),
+    );
     setting(ChangeClass::Online, "maxValueBytes", bytes.0, bytes.1);
-    let compression = (format!("{:?}", existing.compression), format!("{:?}", wanted.compression));
-    setting(ChangeClass::Rewrite, "compression", compression.0, compression.1);
-    setting(ChangeClass::Rewrite, "blockSizeBytes", existing.block_bytes.to_string(), wanted.block_bytes.to_string());
+    let compression = (
+        format!("{:?}", existing.compression),
+        format!("{:?}", wanted.compression),
+    );
+    setting(
+        ChangeClass::Rewrite,
+        "compression",
+        compression.0,
+        compression.1,
+    );
+    setting(
+        ChangeClass::Rewrite,
+        "blockSizeBytes",
+        existing.block_bytes.to_string(),
+        wanted.block_bytes.to_string(),
+    );
     changes.extend(change_gc(desired, existing, wanted));
 }
 
@@ -194,13 +279,18 @@ fn dropped_families(desired: &Desired, observed: &TableInfo) -> Vec<Change> {
 
 /// Whether the new rule may collect a version that the old one keeps: some clause of it is implied by no clause of the old.
 fn is_tighter(old: &GcRule, new: &GcRule) -> bool {
-    new.0.iter().any(|clause| !old.0.iter().any(|old| implies(clause, old)))
+    new.0
+        .iter()
+        .any(|clause| !old.0.iter().any(|old| implies(clause, old)))
 }
 
 /// Whether whatever `clause` collects, `by` collects too.
 fn implies(clause: &GcClause, by: &GcClause) -> bool {
-    by.max_versions.is_none_or(|limit| clause.max_versions.is_some_and(|n| n >= limit))
-        && by.max_age_micros.is_none_or(|limit| clause.max_age_micros.is_some_and(|age| age >= limit))
+    by.max_versions
+        .is_none_or(|limit| clause.max_versions.is_some_and(|n| n >= limit))
+        && by
+            .max_age_micros
+            .is_none_or(|limit| clause.max_age_micros.is_some_and(|age| age >= limit))
 }
 
 #[cfg(test)]

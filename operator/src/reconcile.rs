@@ -41,7 +41,12 @@ pub fn owner(cluster: &str, table: &Table) -> Owner {
     let namespace = table.namespace().unwrap_or_else(|| "default".to_owned());
     let name = table.name_any();
     let uid = table.uid().unwrap_or_else(|| format!("{namespace}/{name}"));
-    Owner { cluster: cluster.to_owned(), namespace, name, uid }
+    Owner {
+        cluster: cluster.to_owned(),
+        namespace,
+        name,
+        uid,
+    }
 }
 
 /// Makes the table what `table` says, on behalf of `owner`. Every failure is an outcome.
@@ -63,9 +68,10 @@ pub async fn table(client: &Client, table: &Table, owner: &Owner) -> TableOutcom
 async fn attempt(client: &Client, desired: &Desired, owner: &Owner) -> TableOutcome {
     match observe_and_apply(client, desired, owner).await {
         Ok(outcome) => outcome,
-        Err(Stopped { refusal, observed }) => {
-            TableOutcome { table: observed, ..TableOutcome::failed(refusal.reason, refusal.message) }
-        }
+        Err(Stopped { refusal, observed }) => TableOutcome {
+            table: observed,
+            ..TableOutcome::failed(refusal.reason, refusal.message)
+        },
     }
 }
 
@@ -77,11 +83,18 @@ struct Stopped {
 
 impl From<ClientError> for Stopped {
     fn from(error: ClientError) -> Self {
-        Self { refusal: explain(&error), observed: None }
+        Self {
+            refusal: explain(&error),
+            observed: None,
+        }
     }
 }
 
-async fn observe_and_apply(client: &Client, desired: &Desired, owner: &Owner) -> Result<TableOutcome, Stopped> {
+async fn observe_and_apply(
+    client: &Client,
+    desired: &Desired,
+    owner: &Owner,
+) -> Result<TableOutcome, Stopped> {
     let observed = observe(client, &desired.name).await?;
     let changes = match plan(desired, owner, observed.as_ref()) {
         Ok(changes) => changes,
@@ -91,13 +104,18 @@ async fn observe_and_apply(client: &Client, desired: &Desired, owner: &Owner) ->
         return Ok(TableOutcome::wants_consent(observed, changes));
     }
     if !changes.is_empty() {
-        client.put_table(&desired.name, &request(desired, owner, observed.as_ref())).await?;
+        client
+            .put_table(&desired.name, &request(desired, owner, observed.as_ref()))
+            .await?;
     }
     let read_back = observe(client, &desired.name).await?;
     match plan(desired, owner, read_back.as_ref()) {
         Ok(left) if left.is_empty() => Ok(TableOutcome::applied(desired, read_back, changes)),
         Ok(left) => Ok(TableOutcome::changed_meanwhile(read_back, left)),
-        Err(refusal) => Err(Stopped { refusal, observed: read_back }),
+        Err(refusal) => Err(Stopped {
+            refusal,
+            observed: read_back,
+        }),
     }
 }
 
@@ -110,9 +128,15 @@ async fn observe(client: &Client, name: &TableName) -> Result<Option<TableInfo>,
 }
 
 fn request(desired: &Desired, owner: &Owner, observed: Option<&TableInfo>) -> PutTable {
-    let body = PutTable { owner: Some(owner.clone()), ..desired.put_table() };
+    let body = PutTable {
+        owner: Some(owner.clone()),
+        ..desired.put_table()
+    };
     match observed {
-        None => PutTable { if_version: Some(0), ..body },
+        None => PutTable {
+            if_version: Some(0),
+            ..body
+        },
         Some(observed) => PutTable {
             splits: Vec::new(),
             drop_families: unwanted_families(desired, observed).cloned().collect(),
@@ -125,9 +149,9 @@ fn request(desired: &Desired, owner: &Owner, observed: Option<&TableInfo>) -> Pu
 /// The client's error as a reason that says what to do.
 fn explain(error: &ClientError) -> Refusal {
     let reason = match error {
-        ClientError::Timeout { .. } | ClientError::Unreachable { .. } | ClientError::Protocol { .. } => {
-            Reason::EngineUnreachable
-        }
+        ClientError::Timeout { .. }
+        | ClientError::Unreachable { .. }
+        | ClientError::Protocol { .. } => Reason::EngineUnreachable,
         ClientError::Config(_) => Reason::EngineRefused,
         ClientError::Refused(refused) => match refused.code {
             ErrorCode::Unauthenticated | ErrorCode::PermissionDenied => Reason::AccessDenied,
@@ -145,9 +169,13 @@ fn explain(error: &ClientError) -> Refusal {
         },
     };
     let message = match reason {
-        Reason::EngineUnreachable => format!("the server does not answer: {error}; tried again by itself"),
+        Reason::EngineUnreachable => {
+            format!("the server does not answer: {error}; tried again by itself")
+        }
         Reason::AccessDenied => format!("the server does not accept the operator's token: {error}"),
-        Reason::ChangedMeanwhile => format!("the schema is being changed by others: {error}; tried again by itself"),
+        Reason::ChangedMeanwhile => {
+            format!("the schema is being changed by others: {error}; tried again by itself")
+        }
         _ => format!("the server refuses: {error}"),
     };
     Refusal { reason, message }
@@ -156,40 +184,85 @@ fn explain(error: &ClientError) -> Refusal {
 impl TableOutcome {
     /// Nothing was done.
     pub(crate) fn failed(reason: Reason, message: String) -> Self {
-        Self { ready: false, reason, message, table: None, applied: Vec::new(), pending: Vec::new() }
+        Self {
+            ready: false,
+            reason,
+            message,
+            table: None,
+            applied: Vec::new(),
+            pending: Vec::new(),
+        }
     }
 
     fn wants_consent(table: Option<TableInfo>, pending: Vec<Change>) -> Self {
         let missing: Vec<_> = pending
             .iter()
             .filter(|change| !change.allowed)
-            .filter_map(|change| Some(format!("{} (add {{{}}} to spec.allow)", change.description, change.needs.as_ref()?)))
+            .filter_map(|change| {
+                Some(format!(
+                    "{} (add {{{}}} to spec.allow)",
+                    change.description,
+                    change.needs.as_ref()?
+                ))
+            })
             .collect();
-        let message = format!("nothing was changed, for this deletes data: {}", missing.join("; "));
-        Self { table, pending, ..Self::failed(Reason::ConsentRequired, message) }
+        let message = format!(
+            "nothing was changed, for this deletes data: {}",
+            missing.join("; ")
+        );
+        Self {
+            table,
+            pending,
+            ..Self::failed(Reason::ConsentRequired, message)
+        }
     }
 
     fn changed_meanwhile(table: Option<TableInfo>, pending: Vec<Change>) -> Self {
         let message = "the schema read back is not the one applied: others change it at the same time; tried again by itself";
-        Self { table, pending, ..Self::failed(Reason::ChangedMeanwhile, message.to_owned()) }
+        Self {
+            table,
+            pending,
+            ..Self::failed(Reason::ChangedMeanwhile, message.to_owned())
+        }
     }
 
     fn applied(desired: &Desired, table: Option<TableInfo>, applied: Vec<Change>) -> Self {
         let version = table.as_ref().map_or(0, |table| table.version);
-        let mut message = format!("{} column families, schema version {version}", desired.families.len());
+        let mut message = format!(
+            "{} column families, schema version {version}",
+            desired.families.len()
+        );
         let unused = unused_permissions(desired, &applied);
         if !unused.is_empty() {
-            let unused: Vec<_> = unused.iter().map(|permission| format!("{{{permission}}}")).collect();
-            message.push_str(&format!("; spec.allow matches nothing pending: {}", unused.join(", ")));
+            let unused: Vec<_> = unused
+                .iter()
+                .map(|permission| format!("{{{permission}}}"))
+                .collect();
+            message.push_str(&format!(
+                "; spec.allow matches nothing pending: {}",
+                unused.join(", ")
+            ));
         }
-        Self { ready: true, reason: Reason::Applied, message, table, applied, pending: Vec::new() }
+        Self {
+            ready: true,
+            reason: Reason::Applied,
+            message,
+            table,
+            applied,
+            pending: Vec::new(),
+        }
     }
 
     /// The status of `table` after this outcome; what could not be read stays as it was.
     pub fn status(&self, table: &Table, at: Timestamp) -> TableStatus {
         let previous = table.status.clone().unwrap_or_default();
         let generation = table.metadata.generation;
-        let now = Now { kind: READY, holds: self.ready, reason: self.reason, message: &self.message };
+        let now = Now {
+            kind: READY,
+            holds: self.ready,
+            reason: self.reason,
+            message: &self.message,
+        };
         let mut status = TableStatus {
             conditions: condition::set(&previous.conditions, &now, generation, at),
             observed_generation: generation,
@@ -207,7 +280,10 @@ impl TableOutcome {
 }
 
 fn pending_change(change: &Change) -> PendingChange {
-    PendingChange { description: condition::shorten(&change.description), class: change.class }
+    PendingChange {
+        description: condition::shorten(&change.description),
+        class: change.class,
+    }
 }
 
 fn family_status(info: &tablemount_api::FamilyInfo) -> FamilyStatus {
@@ -239,11 +315,20 @@ pub(crate) enum DropOutcome {
 /// Drops the table if its marker is exactly `owner`.
 pub(crate) async fn drop_table(client: &Client, name: &TableName, owner: &Owner) -> DropOutcome {
     let dropped = async {
-        let Some(observed) = observe(client, name).await? else { return Ok(DropOutcome::Absent) };
+        let Some(observed) = observe(client, name).await? else {
+            return Ok(DropOutcome::Absent);
+        };
         if observed.owner.as_ref() != Some(owner) {
             return Ok(DropOutcome::NotOurs);
         }
-        client.drop_table(name, &DropTable { if_uid: Some(observed.uid) }).await?;
+        client
+            .drop_table(
+                name,
+                &DropTable {
+                    if_uid: Some(observed.uid),
+                },
+            )
+            .await?;
         Ok(DropOutcome::Dropped)
     };
     match dropped.await {

@@ -35,21 +35,55 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let mutation = mutation(args.column, args.timestamp)?;
-    let row = RowMutation { row: args.row, check: None, mutations: vec![mutation] };
-    args.client.client()?.mutate(&args.table, &MutateRequest { rows: vec![row] }).await?;
+    let row = RowMutation {
+        row: args.row,
+        check: None,
+        mutations: vec![mutation],
+    };
+    args.client
+        .client()?
+        .mutate(&args.table, &MutateRequest { rows: vec![row] })
+        .await?;
     Ok(())
 }
 
 fn mutation(column: Option<Column>, timestamp: Option<Timestamp>) -> anyhow::Result<Mutation> {
     Ok(match (column, timestamp) {
-        (Some(Column { family, qualifier: Some(qualifier) }), Some(timestamp)) => {
-            Mutation::DeleteCell { family, qualifier, timestamp }
+        (
+            Some(Column {
+                family,
+                qualifier: Some(qualifier),
+            }),
+            Some(timestamp),
+        ) => Mutation::DeleteCell {
+            family,
+            qualifier,
+            timestamp,
+        },
+        (_, Some(_)) => {
+            return Err(Failure::usage(
+                "--timestamp deletes one version of a column; name FAMILY:QUALIFIER",
+            ));
         }
-        (_, Some(_)) => return Err(Failure::usage("--timestamp deletes one version of a column; name FAMILY:QUALIFIER")),
-        (Some(Column { family, qualifier: Some(qualifier) }), None) => {
-            Mutation::DeleteColumn { family, qualifier, min_timestamp: None, max_timestamp: None }
-        }
-        (Some(Column { family, qualifier: None }), None) => Mutation::DeleteFamily { family },
+        (
+            Some(Column {
+                family,
+                qualifier: Some(qualifier),
+            }),
+            None,
+        ) => Mutation::DeleteColumn {
+            family,
+            qualifier,
+            min_timestamp: None,
+            max_timestamp: None,
+        },
+        (
+            Some(Column {
+                family,
+                qualifier: None,
+            }),
+            None,
+        ) => Mutation::DeleteFamily { family },
         (None, None) => Mutation::DeleteRow {},
     })
 }

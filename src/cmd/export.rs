@@ -76,7 +76,9 @@ impl Writer {
             Format::Ndjson => Self::Ndjson(output::stdout()),
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(output::stdout());
-                writer.write_record(LONG_HEADER).map_err(std::io::Error::from)?;
+                writer
+                    .write_record(LONG_HEADER)
+                    .map_err(std::io::Error::from)?;
                 Self::Csv(writer)
             }
         })
@@ -106,7 +108,13 @@ fn cells(writer: &mut csv::Writer<Out>, chunk: &RowChunk) -> std::io::Result<()>
         let timestamp = cell.timestamp.to_string();
         let value = cell.value.as_ref().map(AsRef::as_ref).unwrap_or_default();
         let family = cell.family.as_str().as_bytes();
-        writer.write_record([chunk.row.as_ref(), family, cell.qualifier.as_ref(), timestamp.as_bytes(), value])?;
+        writer.write_record([
+            chunk.row.as_ref(),
+            family,
+            cell.qualifier.as_ref(),
+            timestamp.as_bytes(),
+            value,
+        ])?;
     }
     Ok(())
 }

@@ -5,7 +5,9 @@ use std::io::Write as _;
 use anyhow::bail;
 use futures::StreamExt as _;
 use tablemount_api::name::encode_whole;
-use tablemount_api::{CellContent, ErrorCode, FamilyName, Qualifier, ReadRequest, RowKey, TableName, ValueRequest};
+use tablemount_api::{
+    CellContent, ErrorCode, FamilyName, Qualifier, ReadRequest, RowKey, TableName, ValueRequest,
+};
 use tablemount_client::Client;
 
 use crate::column::{Column, row_key};
@@ -58,7 +60,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn request(args: &Args) -> ReadRequest {
-    let mut request = ReadRequest { row: Some(args.row.clone()), ..ReadRequest::default() };
+    let mut request = ReadRequest {
+        row: Some(args.row.clone()),
+        ..ReadRequest::default()
+    };
     narrow(&mut request, args.column.as_ref());
     args.versions.narrow(&mut request, Versions::Newest(1));
     request
@@ -78,10 +83,19 @@ async fn rows(client: &Client, args: &Args) -> anyhow::Result<()> {
 
 async fn raw(client: &Client, args: &Args) -> anyhow::Result<()> {
     let (family, qualifier) = match &args.column {
-        Some(Column { family, qualifier: Some(qualifier) }) => (family.clone(), qualifier.clone()),
+        Some(Column {
+            family,
+            qualifier: Some(qualifier),
+        }) => (family.clone(), qualifier.clone()),
         _ => only_column(client, args).await?,
     };
-    let request = ValueRequest { row: args.row.clone(), family, qualifier, at: args.versions.at, timestamp: None };
+    let request = ValueRequest {
+        row: args.row.clone(),
+        family,
+        qualifier,
+        at: args.versions.at,
+        timestamp: None,
+    };
     let value = match client.value(&args.table, &request, None).await {
         Ok(value) => value,
         // An absent table keeps its own message.
@@ -98,7 +112,11 @@ async fn raw(client: &Client, args: &Args) -> anyhow::Result<()> {
 
 /// The one column that the row has, within the family if one was given.
 async fn only_column(client: &Client, args: &Args) -> anyhow::Result<(FamilyName, Qualifier)> {
-    let request = ReadRequest { cells: CellContent::Lengths, cell_limit: Some(2), ..request(args) };
+    let request = ReadRequest {
+        cells: CellContent::Lengths,
+        cell_limit: Some(2),
+        ..request(args)
+    };
     let page = client.read_page(&args.table, &request).await?;
     let mut cells: Vec<_> = page.rows.into_iter().flat_map(|row| row.cells).collect();
     match (cells.pop(), cells.pop()) {
@@ -114,10 +132,20 @@ async fn only_column(client: &Client, args: &Args) -> anyhow::Result<(FamilyName
 
 fn absent(args: &Args) -> anyhow::Error {
     let (row, table) = (encode_whole(args.row.bytes()), &args.table);
-    let at = args.versions.at.map(|at| format!(" at or before {at}")).unwrap_or_default();
+    let at = args
+        .versions
+        .at
+        .map(|at| format!(" at or before {at}"))
+        .unwrap_or_default();
     match &args.column {
-        None if at.is_empty() => Failure::not_found(format!("row \"{row}\" not found in table \"{table}\"")),
-        None => Failure::not_found(format!("row \"{row}\" of table \"{table}\" has no cell{at}")),
-        Some(column) => Failure::not_found(format!("row \"{row}\" of table \"{table}\" has no cell in {column}{at}")),
+        None if at.is_empty() => {
+            Failure::not_found(format!("row \"{row}\" not found in table \"{table}\""))
+        }
+        None => Failure::not_found(format!(
+            "row \"{row}\" of table \"{table}\" has no cell{at}"
+        )),
+        Some(column) => Failure::not_found(format!(
+            "row \"{row}\" of table \"{table}\" has no cell in {column}{at}"
+        )),
     }
 }

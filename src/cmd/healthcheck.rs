@@ -11,7 +11,11 @@ Example:
   tablemount healthcheck --url http://main.default.svc:8080/readyz")]
 pub(crate) struct Args {
     /// What to ask.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080/readyz")]
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080/readyz"
+    )]
     url: String,
     /// Time limit, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u64).range(1..=300))]
@@ -20,10 +24,15 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let timeout = Duration::from_secs(args.timeout);
-    let client = reqwest::Client::builder().timeout(timeout).build().context("set up the HTTP client")?;
+    let client = reqwest::Client::builder()
+        .timeout(timeout)
+        .build()
+        .context("set up the HTTP client")?;
     let status = match client.get(&args.url).send().await {
         Ok(response) => response.status(),
-        Err(error) if error.is_timeout() => anyhow::bail!("{}: no answer within {} s", args.url, args.timeout),
+        Err(error) if error.is_timeout() => {
+            anyhow::bail!("{}: no answer within {} s", args.url, args.timeout)
+        }
         Err(error) => {
             let error = anyhow::Error::from(error.without_url());
             anyhow::bail!("{}: {}", args.url, error.root_cause());

@@ -11,7 +11,9 @@ use tablemount_api::{TableName, Timestamp};
 use crate::column::Column;
 use crate::connect::ClientArgs;
 use crate::exit::Failure;
-use crate::import::{self, CsvOptions, CsvSource, Families, NdjsonSource, Report, Source, TimeFormat};
+use crate::import::{
+    self, CsvOptions, CsvSource, Families, NdjsonSource, Report, Source, TimeFormat,
+};
 use crate::output;
 use crate::range::micros;
 
@@ -99,21 +101,29 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     report.finish();
     let repeat = match brings_timestamps {
         true => "repeat it to write the rest; cells that are there stay the same".to_owned(),
-        false => format!("repeat it with --default-timestamp {default_timestamp} to write the same cells and the rest"),
+        false => format!(
+            "repeat it with --default-timestamp {default_timestamp} to write the same cells and the rest"
+        ),
     };
     conclude(done, &report, &repeat)
 }
 
 fn conclude(done: anyhow::Result<()>, report: &Report, repeat: &str) -> anyhow::Result<()> {
     if let Err(error) = done {
-        return Err(anyhow!("{error:#}; the import stopped after {}; {repeat}", report.counts()));
+        return Err(anyhow!(
+            "{error:#}; the import stopped after {}; {repeat}",
+            report.counts()
+        ));
     }
     let mut out = output::stdout();
     writeln!(out, "{}", report.summary())?;
     out.flush()?;
     match report.bad_lines() {
         0 => Ok(()),
-        _ => Err(Failure::partial(format!("{}; the bad lines were left out", report.counts()))),
+        _ => Err(Failure::partial(format!(
+            "{}; the bad lines were left out",
+            report.counts()
+        ))),
     }
 }
 
@@ -124,12 +134,28 @@ fn format(args: &Args) -> anyhow::Result<Format> {
         _ => None,
     };
     let format = args.format.or_else(by_name).ok_or_else(|| {
-        Failure::usage(format!("the name of {} does not tell its form; give --format csv or ndjson", args.file.display()))
+        Failure::usage(format!(
+            "the name of {} does not tell its form; give --format csv or ndjson",
+            args.file.display()
+        ))
     })?;
-    let CsvArgs { row, family, columns, skip, timestamp, timestamp_format } = &args.csv;
-    let for_csv = row.is_some() || family.is_some() || timestamp.is_some() || !columns.is_empty() || !skip.is_empty();
+    let CsvArgs {
+        row,
+        family,
+        columns,
+        skip,
+        timestamp,
+        timestamp_format,
+    } = &args.csv;
+    let for_csv = row.is_some()
+        || family.is_some()
+        || timestamp.is_some()
+        || !columns.is_empty()
+        || !skip.is_empty();
     if format == Format::Ndjson && (for_csv || timestamp_format.is_some()) {
-        return Err(Failure::usage("--row, --family, --column, --skip, --timestamp and --timestamp-format are for csv"));
+        return Err(Failure::usage(
+            "--row, --family, --column, --skip, --timestamp and --timestamp-format are for csv",
+        ));
     }
     if timestamp_format.is_some() && timestamp.is_none() {
         return Err(Failure::usage("--timestamp-format needs --timestamp COL"));
@@ -145,11 +171,16 @@ fn open(file: &Path) -> anyhow::Result<(Input, Option<u64>)> {
         return Ok((Box::new(std::io::stdin()), None));
     }
     let opened = File::open(file).with_context(|| file.display().to_string())?;
-    let metadata = opened.metadata().with_context(|| file.display().to_string())?;
+    let metadata = opened
+        .metadata()
+        .with_context(|| file.display().to_string())?;
     if metadata.is_dir() {
         bail!("{} is a directory; give a file", file.display());
     }
-    Ok((Box::new(opened), metadata.is_file().then_some(metadata.len())))
+    Ok((
+        Box::new(opened),
+        metadata.is_file().then_some(metadata.len()),
+    ))
 }
 
 /// The lines, and whether every cell brings its timestamp.
@@ -160,9 +191,13 @@ fn source(
     csv: CsvArgs,
 ) -> anyhow::Result<(Box<dyn Source>, bool)> {
     match format {
-        Format::Ndjson => {
-            Ok((Box::new(NdjsonSource::new(BufReader::with_capacity(1 << 16, input), families)), false))
-        }
+        Format::Ndjson => Ok((
+            Box::new(NdjsonSource::new(
+                BufReader::with_capacity(1 << 16, input),
+                families,
+            )),
+            false,
+        )),
         Format::Csv => {
             let source = CsvSource::new(input, families, options(csv))?;
             let brings_timestamps = source.brings_timestamps();
@@ -176,7 +211,9 @@ fn options(args: CsvArgs) -> CsvOptions {
         row: args.row,
         family: args.family,
         timestamp: args.timestamp,
-        time_format: args.timestamp_format.map_or(TimeFormat::Any, TimeFormat::Pattern),
+        time_format: args
+            .timestamp_format
+            .map_or(TimeFormat::Any, TimeFormat::Pattern),
         columns: args.columns,
         skip: args.skip,
     }
@@ -191,5 +228,9 @@ fn column(text: &str) -> anyhow::Result<(String, Column)> {
     let shape = || anyhow!("it is not COL=FAMILY:QUALIFIER");
     let (name, column) = text.rsplit_once('=').ok_or_else(shape)?;
     let column: Column = column.parse()?;
-    column.qualifier.is_some().then_some((name.to_owned(), column)).ok_or_else(shape)
+    column
+        .qualifier
+        .is_some()
+        .then_some((name.to_owned(), column))
+        .ok_or_else(shape)
 }

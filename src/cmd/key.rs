@@ -37,11 +37,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match (args.raw, args.output) {
         (true, _) => {
             let mut out = output::stdout();
-            out.write_all(parts.last().map(|part| part.bytes.as_slice()).unwrap_or_default())?;
+            out.write_all(
+                parts
+                    .last()
+                    .map(|part| part.bytes.as_slice())
+                    .unwrap_or_default(),
+            )?;
             Ok(out.flush()?)
         }
         (false, Output::Table) => {
-            let rows: Vec<_> = parts.iter().map(|part| vec![part.name.to_owned(), encode_whole(&part.bytes)]).collect();
+            let rows: Vec<_> = parts
+                .iter()
+                .map(|part| vec![part.name.to_owned(), encode_whole(&part.bytes)])
+                .collect();
             output::print_columns(&rows)
         }
         (false, output) => output::print(&as_json(&parts), output == Output::Json),
@@ -62,7 +70,9 @@ fn inside_mount(path: &str) -> anyhow::Result<PathBuf> {
         return Ok(path.into());
     }
     let mounts = mounting::mount_points().context("read the list of mounts")?;
-    let inside = mounts.iter().filter_map(|mount| Path::new(path).strip_prefix(mount).ok());
+    let inside = mounts
+        .iter()
+        .filter_map(|mount| Path::new(path).strip_prefix(mount).ok());
     match inside.min_by_key(|rest| rest.as_os_str().len()) {
         Some(rest) => Ok(rest.to_owned()),
         None => bail!("{path} lies in no mount of tables; give the path from the mount point on"),
@@ -72,12 +82,22 @@ fn inside_mount(path: &str) -> anyhow::Result<PathBuf> {
 fn parts(path: &Path) -> anyhow::Result<Vec<Part>> {
     let mut parts = Vec::new();
     for component in path.components() {
-        let text = component.as_os_str().to_str().context("the path is not UTF-8")?;
+        let text = component
+            .as_os_str()
+            .to_str()
+            .context("the path is not UTF-8")?;
         let Some(name) = NAMES.get(parts.len()) else {
-            bail!("{} has more than {} parts: {}", path.display(), NAMES.len(), NAMES.join("/"));
+            bail!(
+                "{} has more than {} parts: {}",
+                path.display(),
+                NAMES.len(),
+                NAMES.join("/")
+            );
         };
         if text.starts_with('@') || text == "latest" && *name == "timestamp" {
-            bail!("{text:?} is a view, not a part of a key; its way into the table is the path without it");
+            bail!(
+                "{text:?} is a view, not a part of a key; its way into the table is the path without it"
+            );
         }
         let bytes = decode_bytes(text).with_context(|| format!("{name} of {}", path.display()))?;
         check(name, &bytes).with_context(|| format!("{name} of {}", path.display()))?;
@@ -102,17 +122,24 @@ fn check(name: &str, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn as_json(parts: &[Part]) -> serde_json::Value {
-    let fields = parts.iter().map(|part| match (part.name, str::from_utf8(&part.bytes)) {
-        ("timestamp", Ok(text)) => ("timestamp".to_owned(), text.parse::<i64>().map_or(text.into(), Into::into)),
-        (name, Ok(text)) => (name.to_owned(), text.into()),
-        (name, Err(_)) => (format!("{name}Base64"), json_base64(&part.bytes)),
-    });
+    let fields = parts
+        .iter()
+        .map(|part| match (part.name, str::from_utf8(&part.bytes)) {
+            ("timestamp", Ok(text)) => (
+                "timestamp".to_owned(),
+                text.parse::<i64>().map_or(text.into(), Into::into),
+            ),
+            (name, Ok(text)) => (name.to_owned(), text.into()),
+            (name, Err(_)) => (format!("{name}Base64"), json_base64(&part.bytes)),
+        });
     serde_json::Value::Object(fields.collect())
 }
 
 fn json_base64(bytes: &[u8]) -> serde_json::Value {
     use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes).into()
+    base64::engine::general_purpose::STANDARD
+        .encode(bytes)
+        .into()
 }
 
 #[cfg(test)]
@@ -123,7 +150,14 @@ mod tests {
     fn paths_are_taken_apart() {
         let check = |path: &str, expected: &[&[u8]]| {
             let parts = parts(Path::new(path)).expect("parts");
-            assert_eq!(parts.iter().map(|part| part.bytes.as_slice()).collect::<Vec<_>>(), expected, "{path}");
+            assert_eq!(
+                parts
+                    .iter()
+                    .map(|part| part.bytes.as_slice())
+                    .collect::<Vec<_>>(),
+                expected,
+                "{path}"
+            );
         };
         check("t", &[b"t"]);
         check("t/a%2Fb/f/%empty/15", &[b"t", b"a/b", b"f", b"", b"15"]);
@@ -133,13 +167,31 @@ mod tests {
     #[test]
     fn what_is_no_key_is_named() {
         let check = |path: &str, expected: &str| {
-            assert_eq!(format!("{:#}", parts(Path::new(path)).expect_err("no key")), expected);
+            assert_eq!(
+                format!("{:#}", parts(Path::new(path)).expect_err("no key")),
+                expected
+            );
         };
-        check("", "the path is empty; it is TABLE/ROW/FAMILY/QUALIFIER/TIMESTAMP or a start of it");
-        check("t/r/f/q/1/x", "t/r/f/q/1/x has more than 5 parts: table/row/family/qualifier/timestamp");
-        check("t/%zz", "row of t/%zz: \"%zz\" is not a name: after % come two hex digits, or x, l, empty");
-        check("t/%empty", "row of t/%empty: row key is empty; a row key has 1 to 65536 bytes");
-        check("t/@latest", "\"@latest\" is a view, not a part of a key; its way into the table is the path without it");
+        check(
+            "",
+            "the path is empty; it is TABLE/ROW/FAMILY/QUALIFIER/TIMESTAMP or a start of it",
+        );
+        check(
+            "t/r/f/q/1/x",
+            "t/r/f/q/1/x has more than 5 parts: table/row/family/qualifier/timestamp",
+        );
+        check(
+            "t/%zz",
+            "row of t/%zz: \"%zz\" is not a name: after % come two hex digits, or x, l, empty",
+        );
+        check(
+            "t/%empty",
+            "row of t/%empty: row key is empty; a row key has 1 to 65536 bytes",
+        );
+        check(
+            "t/@latest",
+            "\"@latest\" is a view, not a part of a key; its way into the table is the path without it",
+        );
     }
 
     #[test]

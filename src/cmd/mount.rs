@@ -1,19 +1,19 @@
 //! `tablemount mount`, and `mount.tablemount`, by which mount(8) and fstab call it.
 
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow, bail};
-use tablemount_fusefs::{Mount, MountConfig};
-use tokio_util::sync::CancellationToken;
+use tablemount_fusefs::MountConfig;
 
 use crate::cli::block_on;
 use crate::connect::ClientArgs;
 use crate::exit::Failure;
 use crate::logging::{self, LogArgs};
+use crate::output;
 use crate::signals;
 
 /// Mount the tables of an engine as a filesystem, until SIGTERM, SIGINT or umount
@@ -54,7 +54,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.background {
-        true => in_background(std::env::args_os().skip(1).filter(|arg| arg != "--background")),
+        true => in_background(
+            std::env::args_os()
+                .skip(1)
+                .filter(|arg| arg != "--background"),
+        ),
         false => block_on(serve(args)),
     }
 }
@@ -69,15 +73,14 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     config.uid = args.uid.unwrap_or(config.uid);
     config.gid = args.gid.unwrap_or(config.gid);
     let mount = tablemount_fusefs::mount(config).await?;
-    // Who waits for this line may have gone.
-    let _ = writeln!(std::io::stdout(), "mounted {} on {}", args.client.url(), args.mountpoint.display());
-    until_stopped(mount, &stop).await
-}
-
-/// Serves the mount until it is unmounted from outside or `stop` is cancelled.
-pub(crate) async fn until_stopped(mut mount: Mount, stop: &CancellationToken) -> anyhow::Result<()> {
+    output::say(&format!(
+        "mounted {} on {}",
+        args.client.url(),
+        args.mountpoint.display()
+    ));
     tokio::select! {
-        ended = mount.wait() => Ok(ended?),
+        // It is a normal end that somebody called umount.
+        () = mount.wait() => Ok(()),
         () = stop.cancelled() => Ok(mount.unmount().await?),
     }
 }
@@ -94,7 +97,9 @@ fn in_background(args: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
         .context("start in the background")?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line).context("wait for the mount")?;
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .context("wait for the mount")?;
     }
     if line.is_empty() {
         // It has said why on stderr.
@@ -106,7 +111,8 @@ fn in_background(args: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
 
 /// `mount.tablemount SERVER MOUNTPOINT [-sfnv] [-o OPTIONS]`, as mount(8) calls it.
 pub(crate) fn helper(args: &[OsString]) -> anyhow::Result<()> {
-    let args = helper_args(args).map_err(|error| Failure::usage(format!("mount.tablemount: {error}")))?;
+    let args =
+        helper_args(args).map_err(|error| Failure::usage(format!("mount.tablemount: {error}")))?;
     match args {
         Some(args) => in_background(args.into_iter().map(OsString::from)),
         None => Ok(()),
@@ -118,15 +124,21 @@ fn helper_args(args: &[OsString]) -> anyhow::Result<Option<Vec<String>>> {
     let mut places = Vec::new();
     let mut flags = Vec::new();
     let mut fake = false;
-    let mut rest = args.iter().map(|arg| arg.to_str().ok_or_else(|| anyhow!("{arg:?} is not UTF-8")));
+    let mut rest = args
+        .iter()
+        .map(|arg| arg.to_str().ok_or_else(|| anyhow!("{arg:?} is not UTF-8")));
     while let Some(arg) = rest.next().transpose()? {
         match arg {
-            "-o" => flags.extend(options(rest.next().transpose()?.context("-o needs options")?)?),
+            "-o" => flags.extend(options(
+                rest.next().transpose()?.context("-o needs options")?,
+            )?),
             _ if arg.starts_with("-o") => flags.extend(options(&arg[2..])?),
-            _ if arg.len() > 1 && arg.starts_with('-') => match arg.chars().skip(1).find(|c| !"sfnv".contains(*c)) {
-                Some(unknown) => bail!("unknown flag -{unknown}"),
-                None => fake |= arg.contains('f'),
-            },
+            _ if arg.len() > 1 && arg.starts_with('-') => {
+                match arg.chars().skip(1).find(|c| !"sfnv".contains(*c)) {
+                    Some(unknown) => bail!("unknown flag -{unknown}"),
+                    None => fake |= arg.contains('f'),
+                }
+            }
             place => places.push(place.to_owned()),
         }
     }
@@ -141,17 +153,21 @@ fn helper_args(args: &[OsString]) -> anyhow::Result<Option<Vec<String>>> {
 /// What of `-o` there is a flag for. What mount(8) itself understands is passed over, and so is `x-…`.
 fn options(text: &str) -> anyhow::Result<Vec<String>> {
     const PASSED_OVER: [&str; 18] = [
-        "defaults", "ro", "rw", "auto", "noauto", "user", "nouser", "users", "_netdev", "nofail", "suid", "nosuid", "dev",
-        "nodev", "exec", "noexec", "noatime", "relatime",
+        "defaults", "ro", "rw", "auto", "noauto", "user", "nouser", "users", "_netdev", "nofail",
+        "suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "relatime",
     ];
     let mut flags = Vec::new();
     for option in text.split(',').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
             _ if PASSED_OVER.contains(&option) || option.starts_with("x-") => {}
             None if option == "allow_other" => flags.push("--allow-other".to_owned()),
-            Some((name @ ("uid" | "gid" | "limit"), value)) => flags.push(format!("--{name}={value}")),
+            Some((name @ ("uid" | "gid" | "limit"), value)) => {
+                flags.push(format!("--{name}={value}"))
+            }
             Some(("token_file", value)) => flags.push(format!("--token-file={value}")),
-            _ => bail!("unknown option {option:?} (options: allow_other, uid, gid, limit, token_file)"),
+            _ => bail!(
+                "unknown option {option:?} (options: allow_other, uid, gid, limit, token_file)"
+            ),
         }
     }
     Ok(flags)
@@ -168,7 +184,13 @@ mod tests {
     #[test]
     fn fstab_lines_become_flags() {
         let check = |line: &str, expected: &str| {
-            assert_eq!(parsed(line).expect("arguments").expect("not fake").join(" "), expected);
+            assert_eq!(
+                parsed(line)
+                    .expect("arguments")
+                    .expect("not fake")
+                    .join(" "),
+                expected
+            );
         };
         check("http://h:1 /mnt", "mount --server=http://h:1 -- /mnt");
         check(
@@ -180,9 +202,17 @@ mod tests {
 
     #[test]
     fn what_mount_may_not_ask_is_named() {
-        let check = |line: &str, expected: &str| assert_eq!(parsed(line).expect_err("refused").to_string(), expected);
-        check("h:1", "usage: mount.tablemount SERVER MOUNTPOINT [-o OPTIONS]");
+        let check = |line: &str, expected: &str| {
+            assert_eq!(parsed(line).expect_err("refused").to_string(), expected)
+        };
+        check(
+            "h:1",
+            "usage: mount.tablemount SERVER MOUNTPOINT [-o OPTIONS]",
+        );
         check("h /m -x", "unknown flag -x");
-        check("h /m -o sync", "unknown option \"sync\" (options: allow_other, uid, gid, limit, token_file)");
+        check(
+            "h /m -o sync",
+            "unknown option \"sync\" (options: allow_other, uid, gid, limit, token_file)",
+        );
     }
 }

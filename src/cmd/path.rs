@@ -48,11 +48,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn relative(args: &Args) -> anyhow::Result<String> {
     let mut parts = vec![args.table.to_string()];
     parts.extend(args.row.as_ref().map(|row| encode(row.bytes())));
-    parts.extend(args.family.as_ref().map(|family| encode(family.as_str().as_bytes())));
+    parts.extend(
+        args.family
+            .as_ref()
+            .map(|family| encode(family.as_str().as_bytes())),
+    );
     if let Some(qualifier) = &args.qualifier {
         parts.push(encode(crate::column::qualifier(qualifier)?.bytes()));
     }
-    parts.extend(args.timestamp.map(|timestamp| encode(timestamp.to_string().as_bytes())));
+    parts.extend(
+        args.timestamp
+            .map(|timestamp| encode(timestamp.to_string().as_bytes())),
+    );
     Ok(parts.join("/"))
 }
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use tablemount_api::{Base64, FamilySchema, MutateRequest, Mutation, RowKey, RowMutation, TableName, Timestamp};
+use tablemount_api::{
+    Base64, FamilySchema, MutateRequest, Mutation, RowKey, RowMutation, TableName, Timestamp,
+};
 
 use crate::column::{Assignment, assignment, row_key};
 use crate::connect::ClientArgs;
@@ -50,32 +52,67 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let cells = cells(&args).map_err(|error| Failure::usage(error.to_string()))?;
     let client = args.client.client()?;
     if let Some(file) = &args.value_file {
-        let Assignment { family, qualifier, .. } = &cells[0];
+        let Assignment {
+            family, qualifier, ..
+        } = &cells[0];
         let value = read_value(file)?;
         if value.len() > LARGE_VALUE_BYTES {
-            client.put_value(&args.table, &args.row, family, qualifier, args.timestamp, value).await?;
+            client
+                .put_value(
+                    &args.table,
+                    &args.row,
+                    family,
+                    qualifier,
+                    args.timestamp,
+                    value,
+                )
+                .await?;
             return Ok(());
         }
-        return put(&client, &args, vec![Assignment { value: Some(value), ..cells[0].clone() }]).await;
+        return put(
+            &client,
+            &args,
+            vec![Assignment {
+                value: Some(value),
+                ..cells[0].clone()
+            }],
+        )
+        .await;
     }
     put(&client, &args, cells).await
 }
 
 /// The assignments, each with a value or all waiting for the file's.
 fn cells(args: &Args) -> anyhow::Result<Vec<Assignment>> {
-    let cells: Vec<Assignment> = args.cells.iter().map(assignment).collect::<anyhow::Result<_>>()?;
+    let cells: Vec<Assignment> = args
+        .cells
+        .iter()
+        .map(assignment)
+        .collect::<anyhow::Result<_>>()?;
     if args.value_file.is_some() {
         anyhow::ensure!(
             cells.len() == 1 && cells[0].value.is_none(),
             "with --value-file give one FAMILY:QUALIFIER, without a value"
         );
-    } else if let Some((text, _)) = args.cells.iter().zip(&cells).find(|(_, cell)| cell.value.is_none()) {
-        anyhow::bail!("{:?} has no value; write FAMILY:QUALIFIER=VALUE or give --value-file", text.to_string_lossy());
+    } else if let Some((text, _)) = args
+        .cells
+        .iter()
+        .zip(&cells)
+        .find(|(_, cell)| cell.value.is_none())
+    {
+        anyhow::bail!(
+            "{:?} has no value; write FAMILY:QUALIFIER=VALUE or give --value-file",
+            text.to_string_lossy()
+        );
     }
     Ok(cells)
 }
 
-async fn put(client: &tablemount_client::Client, args: &Args, cells: Vec<Assignment>) -> anyhow::Result<()> {
+async fn put(
+    client: &tablemount_client::Client,
+    args: &Args,
+    cells: Vec<Assignment>,
+) -> anyhow::Result<()> {
     let mutations = cells
         .into_iter()
         .map(|cell| Mutation::Put {
@@ -85,8 +122,14 @@ async fn put(client: &tablemount_client::Client, args: &Args, cells: Vec<Assignm
             value: Base64(cell.value.unwrap_or_default()),
         })
         .collect();
-    let row = RowMutation { row: args.row.clone(), check: None, mutations };
-    client.mutate(&args.table, &MutateRequest { rows: vec![row] }).await?;
+    let row = RowMutation {
+        row: args.row.clone(),
+        check: None,
+        mutations,
+    };
+    client
+        .mutate(&args.table, &MutateRequest { rows: vec![row] })
+        .await?;
     Ok(())
 }
 
@@ -94,12 +137,18 @@ async fn put(client: &tablemount_client::Client, args: &Args, cells: Vec<Assignm
 fn read_value(file: &Path) -> anyhow::Result<Bytes> {
     let limit = FamilySchema::MAX_VALUE_BYTES as usize;
     let mut value = Vec::new();
-    let read = |reader: &mut dyn std::io::Read, value: &mut Vec<u8>| reader.take(limit as u64 + 1).read_to_end(value);
+    let read = |reader: &mut dyn std::io::Read, value: &mut Vec<u8>| {
+        reader.take(limit as u64 + 1).read_to_end(value)
+    };
     let done = match file == Path::new("-") {
         true => read(&mut std::io::stdin().lock(), &mut value),
         false => fs::File::open(file).and_then(|mut opened| read(&mut opened, &mut value)),
     };
     done.with_context(|| format!("read value from {}", file.display()))?;
-    anyhow::ensure!(value.len() <= limit, "value in {} is over {limit} bytes, the limit of a value", file.display());
+    anyhow::ensure!(
+        value.len() <= limit,
+        "value in {} is over {limit} bytes, the limit of a value",
+        file.display()
+    );
     Ok(value.into())
 }

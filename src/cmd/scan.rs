@@ -67,7 +67,12 @@ pub(crate) struct RowPrinter {
 
 impl RowPrinter {
     pub(crate) fn new(output: Output) -> Self {
-        Self { out: output::stdout(), output, terminal: std::io::stdout().is_terminal(), last: None }
+        Self {
+            out: output::stdout(),
+            output,
+            terminal: std::io::stdout().is_terminal(),
+            last: None,
+        }
     }
 
     /// Prints a row, or goes on with the one printed last.
@@ -75,7 +80,8 @@ impl RowPrinter {
         match self.output {
             Output::Table => self.text(chunk)?,
             Output::Json => {
-                serde_json::to_writer(&mut self.out, &Record(chunk)).map_err(std::io::Error::from)?;
+                serde_json::to_writer(&mut self.out, &Record(chunk))
+                    .map_err(std::io::Error::from)?;
                 self.out.write_all(b"\n")?;
             }
             Output::Yaml => {
@@ -99,9 +105,19 @@ impl RowPrinter {
             self.last = Some(chunk.row.clone());
         }
         let columns: Vec<String> = chunk.cells.iter().map(output::column).collect();
-        let width = columns.iter().map(|column| column.chars().count()).filter(|n| *n <= 40).max().unwrap_or(0);
+        let width = columns
+            .iter()
+            .map(|column| column.chars().count())
+            .filter(|n| *n <= 40)
+            .max()
+            .unwrap_or(0);
         for (column, cell) in columns.iter().zip(&chunk.cells) {
-            writeln!(self.out, "  {column:width$}  {}  {}", cell.timestamp, content(cell))?;
+            writeln!(
+                self.out,
+                "  {column:width$}  {}  {}",
+                cell.timestamp,
+                content(cell)
+            )?;
         }
         Ok(())
     }

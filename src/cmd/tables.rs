@@ -6,8 +6,8 @@ use anyhow::{anyhow, bail};
 use tablemount_api::name::encode_whole;
 use tablemount_api::time::rfc3339;
 use tablemount_api::{
-    Compression, DropTable, FamilyName, FamilySchema, GcClause, GcRule, PutTable, RowKey, TableInfo, TableList,
-    TableName,
+    Compression, DropTable, FamilyName, FamilySchema, GcClause, GcRule, PutTable, RowKey,
+    TableInfo, TableList, TableName,
 };
 use tablemount_client::Client;
 
@@ -84,19 +84,40 @@ async fn show(args: Args) -> anyhow::Result<()> {
     let client = args.client.client()?;
     match (args.table, args.output) {
         (Some(table), Output::Table) => describe(&client.table(&table).await?),
-        (Some(table), output) => output::print(&client.table(&table).await?, output == Output::Json),
+        (Some(table), output) => {
+            output::print(&client.table(&table).await?, output == Output::Json)
+        }
         (None, Output::Table) => list(&client.tables().await?),
-        (None, output) => output::print(&TableList { tables: client.tables().await? }, output == Output::Json),
+        (None, output) => output::print(
+            &TableList {
+                tables: client.tables().await?,
+            },
+            output == Output::Json,
+        ),
     }
 }
 
 fn list(tables: &[TableInfo]) -> anyhow::Result<()> {
-    let mut rows = vec![["NAME", "FAMILIES", "TABLETS", "OWNER", "CREATED"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["NAME", "FAMILIES", "TABLETS", "OWNER", "CREATED"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     rows.extend(tables.iter().map(|table| {
-        let families: Vec<_> = table.families.iter().map(|family| family.schema.name.as_str()).collect();
+        let families: Vec<_> = table
+            .families
+            .iter()
+            .map(|family| family.schema.name.as_str())
+            .collect();
         let tablets = (table.splits.len() + 1).to_string();
         let created = rfc3339(table.created).unwrap_or_default();
-        vec![table.name.to_string(), families.join(","), tablets, owner(table), created]
+        vec![
+            table.name.to_string(),
+            families.join(","),
+            tablets,
+            owner(table),
+            created,
+        ]
     }));
     output::print_columns(&rows)
 }
@@ -109,18 +130,38 @@ fn owner(table: &TableInfo) -> String {
 }
 
 fn describe(table: &TableInfo) -> anyhow::Result<()> {
-    let splits: Vec<_> = table.splits.iter().map(|key| encode_whole(key.bytes())).collect();
+    let splits: Vec<_> = table
+        .splits
+        .iter()
+        .map(|key| encode_whole(key.bytes()))
+        .collect();
     let fields = [
         ("Name:", table.name.to_string()),
         ("Owner:", owner(table)),
         ("Created:", rfc3339(table.created).unwrap_or_default()),
         ("Version:", table.version.to_string()),
-        ("Splits:", if splits.is_empty() { "-".to_owned() } else { splits.join(" ") }),
+        (
+            "Splits:",
+            if splits.is_empty() {
+                "-".to_owned()
+            } else {
+                splits.join(" ")
+            },
+        ),
     ];
     output::print_columns(&fields.map(|(name, value)| vec![name.to_owned(), value]))?;
-    let heading = ["FAMILY", "KEEPS", "COMPRESSION", "IN MEMORY", "MAX VALUE"].map(str::to_owned).to_vec();
+    let heading = ["FAMILY", "KEEPS", "COMPRESSION", "IN MEMORY", "MAX VALUE"]
+        .map(str::to_owned)
+        .to_vec();
     let families = table.families.iter().map(|family| {
-        let FamilySchema { name, gc_rule, compression, in_memory, max_value_bytes, .. } = &family.schema;
+        let FamilySchema {
+            name,
+            gc_rule,
+            compression,
+            in_memory,
+            max_value_bytes,
+            ..
+        } = &family.schema;
         vec![
             name.to_string(),
             kept(gc_rule),
@@ -136,14 +177,26 @@ fn describe(table: &TableInfo) -> anyhow::Result<()> {
 /// A GC rule in words: what is kept until which clause holds.
 fn kept(rule: &GcRule) -> String {
     let clause = |clause: &GcClause| {
-        let versions = clause.max_versions.map(|n| format!("{n} version{}", if n == 1 { "" } else { "s" }));
-        let age = clause.max_age_micros.map(|micros| format!("{} s", micros / 1_000_000));
-        [versions, age].into_iter().flatten().collect::<Vec<_>>().join(" or ")
+        let versions = clause
+            .max_versions
+            .map(|n| format!("{n} version{}", if n == 1 { "" } else { "s" }));
+        let age = clause
+            .max_age_micros
+            .map(|micros| format!("{} s", micros / 1_000_000));
+        [versions, age]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" or ")
     };
     match rule.0.as_slice() {
         [] => "everything".to_owned(),
         [one] => clause(one),
-        many => many.iter().map(|one| format!("({})", clause(one))).collect::<Vec<_>>().join(" and "),
+        many => many
+            .iter()
+            .map(|one| format!("({})", clause(one)))
+            .collect::<Vec<_>>()
+            .join(" and "),
     }
 }
 
@@ -157,8 +210,12 @@ fn compression_name(compression: Compression) -> &'static str {
 }
 
 async fn create(args: Create) -> anyhow::Result<()> {
-    let body =
-        PutTable { families: args.families, splits: args.splits, if_version: Some(0), ..PutTable::default() };
+    let body = PutTable {
+        families: args.families,
+        splits: args.splits,
+        if_version: Some(0),
+        ..PutTable::default()
+    };
     body.validate()?;
     args.client.client()?.put_table(&args.table, &body).await?;
     Ok(())
@@ -178,15 +235,28 @@ async fn drop(args: Drop) -> anyhow::Result<()> {
     if !args.yes {
         confirm(&client, &table)?;
     }
-    client.drop_table(&args.table, &DropTable { if_uid: Some(table.uid) }).await?;
+    client
+        .drop_table(
+            &args.table,
+            &DropTable {
+                if_uid: Some(table.uid),
+            },
+        )
+        .await?;
     Ok(())
 }
 
 fn confirm(client: &Client, table: &TableInfo) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("dropping a table needs --yes where there is no terminal to ask on"));
+        return Err(Failure::usage(
+            "dropping a table needs --yes where there is no terminal to ask on",
+        ));
     }
-    eprint!("Drop table \"{}\" of {} and all its data? Type its name: ", table.name, client.url());
+    eprint!(
+        "Drop table \"{}\" of {} and all its data? Type its name: ",
+        table.name,
+        client.url()
+    );
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     if answer.trim() != table.name.as_str() {
@@ -201,18 +271,29 @@ fn family(text: &str) -> anyhow::Result<FamilySchema> {
     let mut family = FamilySchema::new(FamilyName::new(name)?);
     let mut clause = GcClause::default();
     for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
-        apply(setting, &mut family, &mut clause).map_err(|reason| anyhow!("column family \"{name}\": {reason}"))?;
+        apply(setting, &mut family, &mut clause)
+            .map_err(|reason| anyhow!("column family \"{name}\": {reason}"))?;
     }
     // Versions and age each end a version's life, as in a manifest.
-    let versions = clause.max_versions.map(|n| GcClause { max_versions: Some(n), ..GcClause::default() });
-    let age = clause.max_age_micros.map(|age| GcClause { max_age_micros: Some(age), ..GcClause::default() });
+    let versions = clause.max_versions.map(|n| GcClause {
+        max_versions: Some(n),
+        ..GcClause::default()
+    });
+    let age = clause.max_age_micros.map(|age| GcClause {
+        max_age_micros: Some(age),
+        ..GcClause::default()
+    });
     family.gc_rule = GcRule(versions.into_iter().chain(age).collect());
     Ok(family)
 }
 
 fn apply(setting: &str, family: &mut FamilySchema, clause: &mut GcClause) -> anyhow::Result<()> {
     let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-    let number = || value.parse::<u32>().map_err(|_| anyhow!("{name} is {value:?}; it must be a whole number"));
+    let number = || {
+        value
+            .parse::<u32>()
+            .map_err(|_| anyhow!("{name} is {value:?}; it must be a whole number"))
+    };
     match name {
         "maxVersions" => clause.max_versions = Some(number()?),
         "maxAgeSeconds" => clause.max_age_micros = Some(i64::from(number()?) * 1_000_000),
@@ -220,10 +301,16 @@ fn apply(setting: &str, family: &mut FamilySchema, clause: &mut GcClause) -> any
         "inMemory" if matches!(value, "" | "true" | "false") => family.in_memory = value != "false",
         "inMemory" => bail!("inMemory is {value:?}; it must be true or false"),
         "compression" => {
-            let all = [Compression::None, Compression::Lz4, Compression::Snappy, Compression::Zstd];
+            let all = [
+                Compression::None,
+                Compression::Lz4,
+                Compression::Snappy,
+                Compression::Zstd,
+            ];
             let found = all.into_iter().find(|one| compression_name(*one) == value);
-            family.compression =
-                found.ok_or_else(|| anyhow!("compression is {value:?}; it must be none, lz4, snappy or zstd"))?;
+            family.compression = found.ok_or_else(|| {
+                anyhow!("compression is {value:?}; it must be none, lz4, snappy or zstd")
+            })?;
         }
         _ => bail!(
             "unknown setting {name:?} (settings: maxVersions, maxAgeSeconds, inMemory, compression, maxValueBytes)"
@@ -239,11 +326,19 @@ mod tests {
     #[test]
     fn families_with_settings() {
         let plain = family("info").expect("family");
-        assert_eq!(plain, FamilySchema::new(FamilyName::new("info").expect("name")));
-        let set = family("text:maxVersions=3,maxAgeSeconds=60,inMemory,compression=zstd,maxValueBytes=9").expect("family");
+        assert_eq!(
+            plain,
+            FamilySchema::new(FamilyName::new("info").expect("name"))
+        );
+        let set =
+            family("text:maxVersions=3,maxAgeSeconds=60,inMemory,compression=zstd,maxValueBytes=9")
+                .expect("family");
         assert_eq!(kept(&set.gc_rule), "(3 versions) and (60 s)");
         assert!(set.in_memory);
-        assert_eq!((set.compression, set.max_value_bytes), (Compression::Zstd, 9));
+        assert_eq!(
+            (set.compression, set.max_value_bytes),
+            (Compression::Zstd, 9)
+        );
     }
 
     #[test]
@@ -251,8 +346,14 @@ mod tests {
         let check = |text: &str, expected: &str| {
             assert_eq!(family(text).expect_err("bad").to_string(), expected);
         };
-        check("a:maxVersions=x", "column family \"a\": maxVersions is \"x\"; it must be a whole number");
-        check("a:compression=gzip", "column family \"a\": compression is \"gzip\"; it must be none, lz4, snappy or zstd");
+        check(
+            "a:maxVersions=x",
+            "column family \"a\": maxVersions is \"x\"; it must be a whole number",
+        );
+        check(
+            "a:compression=gzip",
+            "column family \"a\": compression is \"gzip\"; it must be none, lz4, snappy or zstd",
+        );
         check(
             "a:maxVersion=1",
             "column family \"a\": unknown setting \"maxVersion\" (settings: maxVersions, maxAgeSeconds, inMemory, \

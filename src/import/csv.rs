@@ -45,7 +45,11 @@ pub(crate) struct CsvSource<R> {
 /// What the header says.
 enum Layout {
     /// One row a line.
-    Wide { row: usize, timestamp: Option<usize>, cells: Vec<WideCell> },
+    Wide {
+        row: usize,
+        timestamp: Option<usize>,
+        cells: Vec<WideCell>,
+    },
     /// One cell a line.
     Long,
 }
@@ -60,40 +64,93 @@ impl<R: Read> CsvSource<R> {
     /// Reads the header and refuses what it cannot place.
     pub(crate) fn new(input: R, families: Families, options: CsvOptions) -> anyhow::Result<Self> {
         let left = Arc::new(AtomicUsize::new(MAX_RECORD_BYTES));
-        let bounded = Bounded { input, left: Arc::clone(&left) };
-        let mut reader = csv::ReaderBuilder::new().flexible(true).buffer_capacity(1 << 16).from_reader(bounded);
+        let bounded = Bounded {
+            input,
+            left: Arc::clone(&left),
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .flexible(true)
+            .buffer_capacity(1 << 16)
+            .from_reader(bounded);
         let header = reader.byte_headers().context("read header")?.clone();
         let layout = layout(&header, &families, &options)?;
         let time_format = options.time_format;
-        Ok(Self { reader, left, record: ByteRecord::new(), layout, columns: header.len(), time_format, families })
+        Ok(Self {
+            reader,
+            left,
+            record: ByteRecord::new(),
+            layout,
+            columns: header.len(),
+            time_format,
+            families,
+        })
     }
 
     /// Whether cells get the default timestamp.
     pub(crate) fn brings_timestamps(&self) -> bool {
-        !matches!(self.layout, Layout::Wide { timestamp: None, .. })
+        !matches!(
+            self.layout,
+            Layout::Wide {
+                timestamp: None,
+                ..
+            }
+        )
     }
 
     fn row(&self) -> anyhow::Result<RowMutation> {
         let record = &self.record;
-        ensure!(record.len() == self.columns, "{} fields; the header has {}", record.len(), self.columns);
+        ensure!(
+            record.len() == self.columns,
+            "{} fields; the header has {}",
+            record.len(),
+            self.columns
+        );
         // One copy for the line; its fields share it.
         let bytes = Bytes::copy_from_slice(record.as_slice());
-        let field = |index: usize| record.range(index).map_or_else(Bytes::new, |range| bytes.slice(range));
+        let field = |index: usize| {
+            record
+                .range(index)
+                .map_or_else(Bytes::new, |range| bytes.slice(range))
+        };
         match &self.layout {
-            Layout::Wide { row, timestamp, cells } => {
+            Layout::Wide {
+                row,
+                timestamp,
+                cells,
+            } => {
                 let key = RowKey::new(field(*row))?;
-                let timestamp = timestamp.map(|index| self.time_format.micros(&field(index))).transpose()?;
-                let full = cells.iter().filter(|cell| !record.get(cell.index).unwrap_or_default().is_empty());
+                let timestamp = timestamp
+                    .map(|index| self.time_format.micros(&field(index)))
+                    .transpose()?;
+                let full = cells
+                    .iter()
+                    .filter(|cell| !record.get(cell.index).unwrap_or_default().is_empty());
                 let put = |cell: &WideCell| {
-                    self.families.put(&cell.family, cell.qualifier.clone(), timestamp, field(cell.index))
+                    self.families.put(
+                        &cell.family,
+                        cell.qualifier.clone(),
+                        timestamp,
+                        field(cell.index),
+                    )
                 };
                 let mutations = full.map(put).collect::<anyhow::Result<Vec<_>>>()?;
-                ensure!(!mutations.is_empty(), "the row has no cells: all its fields are empty");
-                Ok(RowMutation { row: key, check: None, mutations })
+                ensure!(
+                    !mutations.is_empty(),
+                    "the row has no cells: all its fields are empty"
+                );
+                Ok(RowMutation {
+                    row: key,
+                    check: None,
+                    mutations,
+                })
             }
             Layout::Long => {
                 let key = RowKey::new(field(0))?;
-                Ok(RowMutation { row: key, check: None, mutations: vec![self.long_cell(field)?] })
+                Ok(RowMutation {
+                    row: key,
+                    check: None,
+                    mutations: vec![self.long_cell(field)?],
+                })
             }
         }
     }
@@ -101,7 +158,12 @@ impl<R: Read> CsvSource<R> {
     fn long_cell(&self, field: impl Fn(usize) -> Bytes) -> anyhow::Result<Mutation> {
         let family = field(1);
         let timestamp = self.time_format.micros(&field(3))?;
-        self.families.put(&String::from_utf8_lossy(&family), Qualifier::new(field(2))?, Some(timestamp), field(4))
+        self.families.put(
+            &String::from_utf8_lossy(&family),
+            Qualifier::new(field(2))?,
+            Some(timestamp),
+            field(4),
+        )
     }
 }
 
@@ -116,53 +178,98 @@ impl<R: Read + Send> Source for CsvSource<R> {
         let number = self.record.position().map_or(number, csv::Position::line);
         Ok(Some(match self.row() {
             Ok(row) => Line::Row { number, row },
-            Err(error) => Line::Bad { number, reason: format!("{error:#}") },
+            Err(error) => Line::Bad {
+                number,
+                reason: format!("{error:#}"),
+            },
         }))
     }
 }
 
-fn layout(header: &ByteRecord, families: &Families, options: &CsvOptions) -> anyhow::Result<Layout> {
+fn layout(
+    header: &ByteRecord,
+    families: &Families,
+    options: &CsvOptions,
+) -> anyhow::Result<Layout> {
     let names: Vec<&str> = header
         .iter()
         .map(|name| str::from_utf8(name).map_err(|_| anyhow!("column name {name:?} is not UTF-8")))
         .collect::<anyhow::Result<_>>()?;
-    ensure!(!names.is_empty(), "the file is empty; its first line must name the columns");
-    if let Some((index, twice)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
-        bail!("column {twice:?} stands twice, the second time as column {}", index + 1);
+    ensure!(
+        !names.is_empty(),
+        "the file is empty; its first line must name the columns"
+    );
+    if let Some((index, twice)) = names
+        .iter()
+        .enumerate()
+        .find(|(index, name)| names[..*index].contains(name))
+    {
+        bail!(
+            "column {twice:?} stands twice, the second time as column {}",
+            index + 1
+        );
     }
-    if names == LONG_HEADER && options.row.is_none() && options.family.is_none() && options.timestamp.is_none() {
+    if names == LONG_HEADER
+        && options.row.is_none()
+        && options.family.is_none()
+        && options.timestamp.is_none()
+    {
         return Ok(Layout::Long);
     }
     let find = |name: &String| {
         let position = names.iter().position(|known| known == name);
         position.ok_or_else(|| anyhow!("column {name:?} not found (columns: {})", quoted(&names)))
     };
-    for name in options.columns.iter().map(|(name, _)| name).chain(&options.skip) {
+    for name in options
+        .columns
+        .iter()
+        .map(|(name, _)| name)
+        .chain(&options.skip)
+    {
         find(name)?;
     }
     let row = options.row.as_ref().map_or(Ok(0), find)?;
     let timestamp = options.timestamp.as_ref().map(find).transpose()?;
     let mut cells = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        if index != row && Some(index) != timestamp && !options.skip.iter().any(|skip| skip == name) {
+        if index != row && Some(index) != timestamp && !options.skip.iter().any(|skip| skip == name)
+        {
             let (family, qualifier) = place(name, options)?;
-            cells.push(WideCell { index, family: families.find(&family)?.to_string(), qualifier });
+            cells.push(WideCell {
+                index,
+                family: families.find(&family)?.to_string(),
+                qualifier,
+            });
         }
     }
-    ensure!(!cells.is_empty(), "no column is left for cells (columns: {})", quoted(&names));
-    Ok(Layout::Wide { row, timestamp, cells })
+    ensure!(
+        !cells.is_empty(),
+        "no column is left for cells (columns: {})",
+        quoted(&names)
+    );
+    Ok(Layout::Wide {
+        row,
+        timestamp,
+        cells,
+    })
 }
 
 /// Where a column's values go.
 fn place(name: &str, options: &CsvOptions) -> anyhow::Result<(String, Qualifier)> {
     if let Some((_, column)) = options.columns.iter().find(|(known, _)| known == name) {
-        return Ok((column.family.to_string(), column.qualifier.clone().unwrap_or_default()));
+        return Ok((
+            column.family.to_string(),
+            column.qualifier.clone().unwrap_or_default(),
+        ));
     }
     if let Some(family) = &options.family {
         return Ok((family.clone(), Qualifier::new(name.as_bytes().to_vec())?));
     }
     match name.split_once(':') {
-        Some((family, qualifier)) => Ok((family.to_owned(), Qualifier::new(qualifier.as_bytes().to_vec())?)),
+        Some((family, qualifier)) => Ok((
+            family.to_owned(),
+            Qualifier::new(qualifier.as_bytes().to_vec())?,
+        )),
         None => bail!(
             "column {name:?} is not FAMILY:QUALIFIER; give --family for such columns, --column {name}=FAMILY:QUALIFIER \
              or --skip {name}"
@@ -171,7 +278,11 @@ fn place(name: &str, options: &CsvOptions) -> anyhow::Result<(String, Qualifier)
 }
 
 fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| format!("{name:?}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A reader that ends in an error when one record takes more than it may: a quote that is never closed would otherwise take
@@ -185,7 +296,9 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left.load(Relaxed);
         if left == 0 {
-            return Err(io::Error::other(format!("over {MAX_RECORD_BYTES} bytes; is a quote not closed?")));
+            return Err(io::Error::other(format!(
+                "over {MAX_RECORD_BYTES} bytes; is a quote not closed?"
+            )));
         }
         let room = buffer.len().min(left);
         let read = self.input.read(&mut buffer[..room])?;

@@ -22,18 +22,32 @@ fn lines(text: &str, options: CsvOptions) -> Vec<String> {
             Line::Bad { number, reason } => format!("{number} bad: {reason}"),
             Line::Row { number, row } => {
                 let cells: Vec<_> = row.mutations.iter().map(show).collect();
-                format!("{number} {} {}", String::from_utf8_lossy(row.row.bytes()), cells.join(" "))
+                format!(
+                    "{number} {} {}",
+                    String::from_utf8_lossy(row.row.bytes()),
+                    cells.join(" ")
+                )
             }
         })
         .collect()
 }
 
 fn show(mutation: &Mutation) -> String {
-    let Mutation::Put { family, qualifier, timestamp: Some(timestamp), value } = mutation else {
+    let Mutation::Put {
+        family,
+        qualifier,
+        timestamp: Some(timestamp),
+        value,
+    } = mutation
+    else {
         panic!("{mutation:?}")
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{family}:{}@{timestamp}={}", text(qualifier.bytes()), text(&value.0))
+    format!(
+        "{family}:{}@{timestamp}={}",
+        text(qualifier.bytes()),
+        text(&value.0)
+    )
 }
 
 #[test]
@@ -74,8 +88,14 @@ fn columns_by_the_command_line() {
 
 #[test]
 fn a_family_for_all_columns() {
-    let options = CsvOptions { family: Some("info".to_owned()), ..options() };
-    assert_eq!(lines("k,a,b:c\nr,1,2\n", options), ["2 r info:a@7=1 info:b:c@7=2"]);
+    let options = CsvOptions {
+        family: Some("info".to_owned()),
+        ..options()
+    };
+    assert_eq!(
+        lines("k,a,b:c\nr,1,2\n", options),
+        ["2 r info:a@7=1 info:b:c@7=2"]
+    );
 }
 
 #[test]
@@ -93,11 +113,21 @@ fn one_cell_a_line() {
 #[test]
 fn headers_that_cannot_be_placed_are_refused() {
     let check = |text: &str, options: CsvOptions, expected: &str| {
-        let error = CsvSource::new(text.as_bytes(), families(), options).err().expect("refused");
+        let error = CsvSource::new(text.as_bytes(), families(), options)
+            .err()
+            .expect("refused");
         assert_eq!(error.to_string(), expected);
     };
-    check("", options(), "the file is empty; its first line must name the columns");
-    check("k,a,a\n", options(), "column \"a\" stands twice, the second time as column 3");
+    check(
+        "",
+        options(),
+        "the file is empty; its first line must name the columns",
+    );
+    check(
+        "k,a,a\n",
+        options(),
+        "column \"a\" stands twice, the second time as column 3",
+    );
     check(
         "k,a\n",
         options(),
@@ -108,9 +138,20 @@ fn headers_that_cannot_be_placed_are_refused() {
         options(),
         "column family \"Info\" not found in table \"t\" (families: \"info\", \"text\")",
     );
-    let row = |name: &str| CsvOptions { row: Some(name.to_owned()), ..options() };
-    check("k,info:a\n", row("key"), "column \"key\" not found (columns: \"k\", \"info:a\")");
-    check("k\n", options(), "no column is left for cells (columns: \"k\")");
+    let row = |name: &str| CsvOptions {
+        row: Some(name.to_owned()),
+        ..options()
+    };
+    check(
+        "k,info:a\n",
+        row("key"),
+        "column \"key\" not found (columns: \"k\", \"info:a\")",
+    );
+    check(
+        "k\n",
+        options(),
+        "no column is left for cells (columns: \"k\")",
+    );
 }
 
 #[test]
@@ -125,5 +166,8 @@ fn an_open_quote_does_not_take_the_whole_file() {
     let input = b"k,info:a\nr,\"".chain(Endless);
     let mut source = CsvSource::new(input, families(), options()).expect("header");
     let error = source.next().expect_err("bounded");
-    assert_eq!(format!("{error:#}"), "record from line 2 on: over 167772160 bytes; is a quote not closed?");
+    assert_eq!(
+        format!("{error:#}"),
+        "record from line 2 on: over 167772160 bytes; is a quote not closed?"
+    );
 }

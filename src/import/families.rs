@@ -17,8 +17,17 @@ pub(crate) struct Families {
 impl Families {
     /// The families of `table` as it is now.
     pub(crate) fn new(table: &TableInfo, default_timestamp: Timestamp) -> Self {
-        let of = |info: &tablemount_api::FamilyInfo| (info.schema.name.clone(), info.schema.max_value_bytes as usize);
-        Self { table: table.name.to_string(), families: table.families.iter().map(of).collect(), default_timestamp }
+        let of = |info: &tablemount_api::FamilyInfo| {
+            (
+                info.schema.name.clone(),
+                info.schema.max_value_bytes as usize,
+            )
+        };
+        Self {
+            table: table.name.to_string(),
+            families: table.families.iter().map(of).collect(),
+            default_timestamp,
+        }
     }
 
     /// The family's name, shared.
@@ -41,12 +50,23 @@ impl Families {
             value.len()
         );
         let timestamp = timestamp.map_or(self.default_timestamp, Timestamp);
-        ensure!(timestamp.0 >= 0, "timestamp is {timestamp}; it must be 0 or more");
-        Ok(Mutation::Put { family: family.clone(), qualifier, timestamp: Some(timestamp), value: Base64(value) })
+        ensure!(
+            timestamp.0 >= 0,
+            "timestamp is {timestamp}; it must be 0 or more"
+        );
+        Ok(Mutation::Put {
+            family: family.clone(),
+            qualifier,
+            timestamp: Some(timestamp),
+            value: Base64(value),
+        })
     }
 
     fn entry(&self, name: &str) -> anyhow::Result<&(FamilyName, usize)> {
-        self.families.iter().find(|(family, _)| family.as_str() == name).ok_or_else(|| self.unknown(name))
+        self.families
+            .iter()
+            .find(|(family, _)| family.as_str() == name)
+            .ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> anyhow::Error {
@@ -54,7 +74,10 @@ impl Families {
         for (index, (family, _)) in self.families.iter().enumerate() {
             let _ = write!(known, "{}\"{family}\"", if index == 0 { "" } else { ", " });
         }
-        anyhow!("column family {name:?} not found in table \"{}\" (families: {known})", self.table)
+        anyhow!(
+            "column family {name:?} not found in table \"{}\" (families: {known})",
+            self.table
+        )
     }
 }
 
@@ -68,7 +91,13 @@ pub(super) mod tests {
     pub(in crate::import) fn families() -> Families {
         let family = |id, name: &str, max_value_bytes| {
             let schema = FamilySchema::new(FamilyName::new(name).expect("name"));
-            FamilyInfo { id, schema: FamilySchema { max_value_bytes, ..schema } }
+            FamilyInfo {
+                id,
+                schema: FamilySchema {
+                    max_value_bytes,
+                    ..schema
+                },
+            }
         };
         let table = TableInfo {
             name: TableName::new("t").expect("name"),
@@ -88,8 +117,23 @@ pub(super) mod tests {
             let put = families().put(family, Qualifier::default(), timestamp, value.into());
             assert_eq!(put.expect_err("refused").to_string(), expected);
         };
-        check("Info", None, "", "column family \"Info\" not found in table \"t\" (families: \"info\", \"text\")");
-        check("info", None, "12345678901", "value is 11 bytes; limit of column family \"info\" is 10");
-        check("info", Some(-1), "", "timestamp is -1; it must be 0 or more");
+        check(
+            "Info",
+            None,
+            "",
+            "column family \"Info\" not found in table \"t\" (families: \"info\", \"text\")",
+        );
+        check(
+            "info",
+            None,
+            "12345678901",
+            "value is 11 bytes; limit of column family \"info\" is 10",
+        );
+        check(
+            "info",
+            Some(-1),
+            "",
+            "timestamp is -1; it must be 0 or more",
+        );
     }
 }

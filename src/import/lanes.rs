@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use tablemount_api::{ErrorCode, FamilyName, MutateRequest, Mutation, Qualifier, RowKey, RowMutation, TableName, Timestamp};
+use tablemount_api::{
+    ErrorCode, FamilyName, MutateRequest, Mutation, Qualifier, RowKey, RowMutation, TableName,
+    Timestamp,
+};
 use tablemount_client::{Client, Error};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -40,9 +43,17 @@ struct Target {
 
 /// What one request carries.
 enum Batch {
-    Rows { numbers: Vec<u64>, rows: Vec<RowMutation> },
+    Rows {
+        numbers: Vec<u64>,
+        rows: Vec<RowMutation>,
+    },
     /// A value too long for JSON.
-    Value { number: u64, row: RowKey, cell: Cell, closes_row: bool },
+    Value {
+        number: u64,
+        row: RowKey,
+        cell: Cell,
+        closes_row: bool,
+    },
 }
 
 struct Cell {
@@ -59,12 +70,21 @@ pub(crate) async fn load(
     source: Box<dyn Source>,
     report: Arc<Report>,
 ) -> anyhow::Result<()> {
-    let target = Target { client, table, report: Arc::clone(&report) };
+    let target = Target {
+        client,
+        table,
+        report: Arc::clone(&report),
+    };
     let mut lanes = tokio::task::JoinSet::new();
     let mut queues = Vec::with_capacity(LANES);
     for _ in 0..LANES {
         let (queue, batches) = mpsc::channel(1);
-        queues.push(Queue { queue, numbers: Vec::new(), rows: Vec::new(), bytes: 0 });
+        queues.push(Queue {
+            queue,
+            numbers: Vec::new(),
+            rows: Vec::new(),
+            bytes: 0,
+        });
         lanes.spawn(lane(target.clone(), batches));
     }
     let reader = tokio::task::spawn_blocking(move || read(source, queues, &report));
@@ -79,7 +99,11 @@ pub(crate) async fn load(
 }
 
 /// Hands the lines out. Ends early, without an error, when a lane has ended: that lane knows why.
-fn read(mut source: Box<dyn Source>, mut queues: Vec<Queue>, report: &Report) -> anyhow::Result<()> {
+fn read(
+    mut source: Box<dyn Source>,
+    mut queues: Vec<Queue>,
+    report: &Report,
+) -> anyhow::Result<()> {
     let hasher = RandomState::new();
     while let Some(line) = source.next()? {
         let (number, row) = match line {
@@ -116,7 +140,10 @@ impl Queue {
         let large = take_large(&mut row);
         while row.mutations.len() > RowMutation::MAX_MUTATIONS {
             let rest = row.mutations.split_off(RowMutation::MAX_MUTATIONS);
-            let part = RowMutation { mutations: std::mem::replace(&mut row.mutations, rest), ..row.clone() };
+            let part = RowMutation {
+                mutations: std::mem::replace(&mut row.mutations, rest),
+                ..row.clone()
+            };
             self.add(number, part)?;
         }
         let (key, only_large) = (row.row.clone(), row.mutations.is_empty());
@@ -127,7 +154,12 @@ impl Queue {
         for (index, cell) in large.into_iter().enumerate() {
             self.flush()?;
             let closes_row = only_large && index + 1 == last;
-            self.send(Batch::Value { number, row: key.clone(), cell, closes_row })?;
+            self.send(Batch::Value {
+                number,
+                row: key.clone(),
+                cell,
+                closes_row,
+            })?;
         }
         Ok(())
     }
@@ -136,7 +168,11 @@ impl Queue {
         self.bytes += weight(&row);
         self.numbers.push(number);
         self.rows.push(row);
-        if self.rows.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
+        if self.rows.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<(), Ended> {
@@ -144,7 +180,10 @@ impl Queue {
             return Ok(());
         }
         self.bytes = 0;
-        let (numbers, rows) = (std::mem::take(&mut self.numbers), std::mem::take(&mut self.rows));
+        let (numbers, rows) = (
+            std::mem::take(&mut self.numbers),
+            std::mem::take(&mut self.rows),
+        );
         self.send(Batch::Rows { numbers, rows })
     }
 
@@ -155,7 +194,9 @@ impl Queue {
 
 fn weight(row: &RowMutation) -> usize {
     let cells = row.mutations.iter().map(|mutation| match mutation {
-        Mutation::Put { qualifier, value, .. } => qualifier.bytes().len() + value.0.len() + CELL_BYTES,
+        Mutation::Put {
+            qualifier, value, ..
+        } => qualifier.bytes().len() + value.0.len() + CELL_BYTES,
         _ => CELL_BYTES,
     });
     row.row.bytes().len() + cells.sum::<usize>()
@@ -167,10 +208,22 @@ fn take_large(row: &mut RowMutation) -> Vec<Cell> {
     if !row.mutations.iter().any(is_large) {
         return Vec::new();
     }
-    let (large, small) = std::mem::take(&mut row.mutations).into_iter().partition(is_large);
+    let (large, small) = std::mem::take(&mut row.mutations)
+        .into_iter()
+        .partition(is_large);
     row.mutations = small;
     let cell = |mutation| match mutation {
-        Mutation::Put { family, qualifier, timestamp, value } => Some(Cell { family, qualifier, timestamp, value: value.0 }),
+        Mutation::Put {
+            family,
+            qualifier,
+            timestamp,
+            value,
+        } => Some(Cell {
+            family,
+            qualifier,
+            timestamp,
+            value: value.0,
+        }),
         _ => None,
     };
     Vec::into_iter(large).filter_map(cell).collect()
@@ -180,7 +233,12 @@ async fn lane(target: Target, mut batches: mpsc::Receiver<Batch>) -> anyhow::Res
     while let Some(batch) = batches.recv().await {
         match batch {
             Batch::Rows { numbers, rows } => target.rows(&numbers, rows).await?,
-            Batch::Value { number, row, cell, closes_row } => target.value(number, &row, &cell, closes_row).await?,
+            Batch::Value {
+                number,
+                row,
+                cell,
+                closes_row,
+            } => target.value(number, &row, &cell, closes_row).await?,
         }
     }
     Ok(())
@@ -191,14 +249,21 @@ impl Target {
         let request = MutateRequest { rows };
         match self.mutate(&request).await {
             Ok(()) => self.report.written(numbers.len() as u64),
-            Err(error) if is_bad_line(&error) => self.find_bad(numbers, &request.rows, error).await?,
+            Err(error) if is_bad_line(&error) => {
+                self.find_bad(numbers, &request.rows, error).await?
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
     /// Halves a refused batch until the lines that the server does not take are known by their numbers.
-    async fn find_bad(&self, numbers: &[u64], rows: &[RowMutation], refusal: Error) -> anyhow::Result<()> {
+    async fn find_bad(
+        &self,
+        numbers: &[u64],
+        rows: &[RowMutation],
+        refusal: Error,
+    ) -> anyhow::Result<()> {
         let mut refused: Vec<(Range<usize>, Error)> = vec![(0..rows.len(), refusal)];
         while let Some((range, error)) = refused.pop() {
             if range.len() == 1 {
@@ -207,7 +272,12 @@ impl Target {
             }
             let middle = range.start + range.len() / 2;
             for half in [middle..range.end, range.start..middle] {
-                match self.mutate(&MutateRequest { rows: rows[half.clone()].to_vec() }).await {
+                match self
+                    .mutate(&MutateRequest {
+                        rows: rows[half.clone()].to_vec(),
+                    })
+                    .await
+                {
                     Ok(()) => self.report.written(half.len() as u64),
                     Err(error) if is_bad_line(&error) => refused.push((half, error)),
                     Err(error) => return Err(error.into()),
@@ -221,7 +291,13 @@ impl Target {
         self.send(Request::Mutate(request)).await
     }
 
-    async fn value(&self, number: u64, row: &RowKey, cell: &Cell, closes_row: bool) -> anyhow::Result<()> {
+    async fn value(
+        &self,
+        number: u64,
+        row: &RowKey,
+        cell: &Cell,
+        closes_row: bool,
+    ) -> anyhow::Result<()> {
         match self.send(Request::Value(row, cell)).await {
             Ok(()) => self.report.written(u64::from(closes_row)),
             Err(error) if is_bad_line(&error) => self.report.bad(number, &error.to_string()),
@@ -249,8 +325,23 @@ impl Target {
     async fn send_once(&self, request: Request<'_>) -> Result<(), Error> {
         match request {
             Request::Mutate(request) => self.client.mutate(&self.table, request).await.map(drop),
-            Request::Value(row, Cell { family, qualifier, timestamp, value }) => {
-                let sent = self.client.put_value(&self.table, row, family, qualifier, *timestamp, value.clone());
+            Request::Value(
+                row,
+                Cell {
+                    family,
+                    qualifier,
+                    timestamp,
+                    value,
+                },
+            ) => {
+                let sent = self.client.put_value(
+                    &self.table,
+                    row,
+                    family,
+                    qualifier,
+                    *timestamp,
+                    value.clone(),
+                );
                 sent.await.map(drop)
             }
         }
@@ -266,7 +357,10 @@ enum Request<'a> {
 
 /// Whether the refusal is about what was sent.
 fn is_bad_line(error: &Error) -> bool {
-    matches!(error.code(), Some(ErrorCode::InvalidArgument | ErrorCode::TooLarge))
+    matches!(
+        error.code(),
+        Some(ErrorCode::InvalidArgument | ErrorCode::TooLarge)
+    )
 }
 
 /// Whether the same request may well succeed later.
@@ -274,7 +368,10 @@ fn is_passing(error: &Error) -> bool {
     match error {
         Error::Timeout { .. } | Error::Unreachable { .. } => true,
         Error::Refused(error) => {
-            matches!(error.code, ErrorCode::Unavailable | ErrorCode::DeadlineExceeded | ErrorCode::ResourceExhausted)
+            matches!(
+                error.code,
+                ErrorCode::Unavailable | ErrorCode::DeadlineExceeded | ErrorCode::ResourceExhausted
+            )
         }
         Error::Protocol { .. } | Error::Config(_) => false,
     }
@@ -297,14 +394,27 @@ mod tests {
 
     fn pushed(mutations: Vec<Mutation>) -> Vec<(usize, bool)> {
         let (queue, mut batches) = mpsc::channel(100);
-        let mut queue = Queue { queue, numbers: Vec::new(), rows: Vec::new(), bytes: 0 };
-        let row = RowMutation { row: RowKey::new("r").expect("key"), check: None, mutations };
+        let mut queue = Queue {
+            queue,
+            numbers: Vec::new(),
+            rows: Vec::new(),
+            bytes: 0,
+        };
+        let row = RowMutation {
+            row: RowKey::new("r").expect("key"),
+            check: None,
+            mutations,
+        };
         assert!(queue.push(1, row).is_ok() && queue.flush().is_ok());
         let mut sent = Vec::new();
         while let Ok(batch) = batches.try_recv() {
             sent.push(match batch {
-                Batch::Rows { rows, .. } => (rows.iter().map(|row| row.mutations.len()).sum(), true),
-                Batch::Value { cell, closes_row, .. } => (cell.value.len(), closes_row),
+                Batch::Rows { rows, .. } => {
+                    (rows.iter().map(|row| row.mutations.len()).sum(), true)
+                }
+                Batch::Value {
+                    cell, closes_row, ..
+                } => (cell.value.len(), closes_row),
             });
         }
         sent
@@ -313,14 +423,23 @@ mod tests {
     #[test]
     fn long_values_go_alone_and_after_the_rest() {
         let large = LARGE_VALUE_BYTES + 1;
-        assert_eq!(pushed(vec![put(large), put(1), put(large)]), [(1, true), (large, false), (large, false)]);
-        assert_eq!(pushed(vec![put(large), put(large)]), [(large, false), (large, true)]);
+        assert_eq!(
+            pushed(vec![put(large), put(1), put(large)]),
+            [(1, true), (large, false), (large, false)]
+        );
+        assert_eq!(
+            pushed(vec![put(large), put(large)]),
+            [(large, false), (large, true)]
+        );
     }
 
     #[test]
     fn rows_of_many_cells_are_split() {
         let sent = pushed(vec![put(1); RowMutation::MAX_MUTATIONS + 5]);
-        assert_eq!(sent.iter().map(|(cells, _)| cells).sum::<usize>(), RowMutation::MAX_MUTATIONS + 5);
+        assert_eq!(
+            sent.iter().map(|(cells, _)| cells).sum::<usize>(),
+            RowMutation::MAX_MUTATIONS + 5
+        );
         assert!(sent.len() > 1, "{sent:?}");
     }
 }

@@ -18,20 +18,34 @@ pub(crate) struct NdjsonSource<R> {
 
 impl<R: BufRead> NdjsonSource<R> {
     pub(crate) fn new(reader: R, families: Families) -> Self {
-        Self { reader, families, number: 0, buffer: Vec::new() }
+        Self {
+            reader,
+            families,
+            number: 0,
+            buffer: Vec::new(),
+        }
     }
 
     fn row(&self) -> anyhow::Result<RowMutation> {
         let mut line: RowLine = serde_json::from_slice(&self.buffer).map_err(without_line)?;
         let row = line.row()?;
         ensure!(!line.cells.is_empty(), "the row has no cells");
-        let mutations = line.cells.into_iter().map(|cell| self.cell(cell)).collect::<anyhow::Result<_>>()?;
-        Ok(RowMutation { row, check: None, mutations })
+        let mutations = line
+            .cells
+            .into_iter()
+            .map(|cell| self.cell(cell))
+            .collect::<anyhow::Result<_>>()?;
+        Ok(RowMutation {
+            row,
+            check: None,
+            mutations,
+        })
     }
 
     fn cell(&self, mut cell: CellLine) -> anyhow::Result<tablemount_api::Mutation> {
         let (qualifier, value) = (cell.qualifier()?, cell.value()?);
-        self.families.put(&cell.family, qualifier, cell.timestamp, value)
+        self.families
+            .put(&cell.family, qualifier, cell.timestamp, value)
     }
 }
 
@@ -41,17 +55,25 @@ impl<R: BufRead + Send> Source for NdjsonSource<R> {
             self.buffer.clear();
             self.number += 1;
             let limit = MAX_RECORD_BYTES as u64 + 1;
-            let read = (&mut self.reader).take(limit).read_until(b'\n', &mut self.buffer).context("read")?;
+            let read = (&mut self.reader)
+                .take(limit)
+                .read_until(b'\n', &mut self.buffer)
+                .context("read")?;
             match read {
                 0 => return Ok(None),
-                n if n > MAX_RECORD_BYTES => bail!("line {} is over {MAX_RECORD_BYTES} bytes", self.number),
+                n if n > MAX_RECORD_BYTES => {
+                    bail!("line {} is over {MAX_RECORD_BYTES} bytes", self.number)
+                }
                 _ if self.buffer.trim_ascii().is_empty() => continue,
                 _ => {}
             }
             let number = self.number;
             return Ok(Some(match self.row() {
                 Ok(row) => Line::Row { number, row },
-                Err(error) => Line::Bad { number, reason: format!("{error:#}") },
+                Err(error) => Line::Bad {
+                    number,
+                    reason: format!("{error:#}"),
+                },
             }));
         }
     }
@@ -90,8 +112,15 @@ mod tests {
         assert_eq!(bad[1], (4, "expected ident at column 2"));
         assert_eq!(
             bad[2],
-            (5, "column family \"nope\" not found in table \"t\" (families: \"info\", \"text\")")
+            (
+                5,
+                "column family \"nope\" not found in table \"t\" (families: \"info\", \"text\")"
+            )
         );
-        assert!(bad[3].0 == 6 && bad[3].1.starts_with("\"*\" is not standard base64"), "{:?}", bad[3]);
+        assert!(
+            bad[3].0 == 6 && bad[3].1.starts_with("\"*\" is not standard base64"),
+            "{:?}",
+            bad[3]
+        );
     }
 }

@@ -31,7 +31,13 @@ impl Report {
             true => bar(length, Arc::clone(&rows)),
             false => ProgressBar::hidden(),
         };
-        Self { file, bar, started: Instant::now(), rows, bad: AtomicU64::new(0) }
+        Self {
+            file,
+            bar,
+            started: Instant::now(),
+            rows,
+            bad: AtomicU64::new(0),
+        }
     }
 
     /// `input`, moving the bar as it is read.
@@ -91,8 +97,14 @@ impl Report {
 
 fn bar(length: Option<u64>, rows: Arc<AtomicU64>) -> ProgressBar {
     let (bar, template) = match length {
-        Some(length) => (ProgressBar::new(length), "{bar:30} {percent:>3}%  {rows} rows  {binary_bytes_per_sec}  {eta} left"),
-        None => (ProgressBar::new_spinner(), "{spinner} {rows} rows  {binary_bytes}  {binary_bytes_per_sec}"),
+        Some(length) => (
+            ProgressBar::new(length),
+            "{bar:30} {percent:>3}%  {rows} rows  {binary_bytes_per_sec}  {eta} left",
+        ),
+        None => (
+            ProgressBar::new_spinner(),
+            "{spinner} {rows} rows  {binary_bytes}  {binary_bytes_per_sec}",
+        ),
     };
     let count = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let _ = write!(out, "{}", HumanCount(rows.load(Relaxed)));

@@ -17,7 +17,13 @@ pub(crate) enum TimeFormat {
 impl TimeFormat {
     /// Microseconds since 1970, 0 or more.
     pub(crate) fn micros(&self, text: &[u8]) -> anyhow::Result<i64> {
-        let refuse = || anyhow!("timestamp {:?} is not {}", String::from_utf8_lossy(text), self.describe());
+        let refuse = || {
+            anyhow!(
+                "timestamp {:?} is not {}",
+                String::from_utf8_lossy(text),
+                self.describe()
+            )
+        };
         let text = str::from_utf8(text).map_err(|_| refuse())?;
         let micros = match self {
             Self::Any => any(text),
@@ -39,7 +45,11 @@ fn any(text: &str) -> Option<i64> {
         return text.parse().ok();
     }
     if text.len() == 10 {
-        return in_utc(text.parse::<Date>().ok()?.to_datetime(jiff::civil::Time::midnight()));
+        return in_utc(
+            text.parse::<Date>()
+                .ok()?
+                .to_datetime(jiff::civil::Time::midnight()),
+        );
     }
     match text.parse::<jiff::Timestamp>() {
         Ok(time) => Some(time.as_microsecond()),
@@ -57,7 +67,12 @@ fn by_pattern(pattern: &str, text: &str) -> Option<i64> {
 }
 
 fn in_utc(time: DateTime) -> Option<i64> {
-    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond())
+    Some(
+        time.to_zoned(TimeZone::UTC)
+            .ok()?
+            .timestamp()
+            .as_microsecond(),
+    )
 }
 
 #[cfg(test)]
@@ -67,7 +82,11 @@ mod tests {
     #[test]
     fn timestamps_in_files() {
         let check = |format: &TimeFormat, text: &str, expected: i64| {
-            assert_eq!(format.micros(text.as_bytes()).expect("time"), expected, "{text}");
+            assert_eq!(
+                format.micros(text.as_bytes()).expect("time"),
+                expected,
+                "{text}"
+            );
         };
         let day = 86_400_000_000;
         check(&TimeFormat::Any, "15", 15);
@@ -76,15 +95,29 @@ mod tests {
         check(&TimeFormat::Any, "1970-01-02 00:00:01", day + 1_000_000);
         let pattern = |pattern: &str| TimeFormat::Pattern(pattern.to_owned());
         check(&pattern("%b %d %Y"), "Jan 2 1970", day);
-        check(&pattern("%d.%m.%Y %H:%M"), "02.01.1970 00:01", day + 60_000_000);
-        check(&pattern("%Y-%m-%dT%H:%M:%S%z"), "1970-01-02T01:00:00+0100", day);
+        check(
+            &pattern("%d.%m.%Y %H:%M"),
+            "02.01.1970 00:01",
+            day + 60_000_000,
+        );
+        check(
+            &pattern("%Y-%m-%dT%H:%M:%S%z"),
+            "1970-01-02T01:00:00+0100",
+            day,
+        );
         check(&pattern("%s"), "86400", day);
     }
 
     #[test]
     fn what_is_no_timestamp_is_named() {
         let check = |format: &TimeFormat, text: &str, expected: &str| {
-            assert_eq!(format.micros(text.as_bytes()).expect_err("no time").to_string(), expected);
+            assert_eq!(
+                format
+                    .micros(text.as_bytes())
+                    .expect_err("no time")
+                    .to_string(),
+                expected
+            );
         };
         check(
             &TimeFormat::Any,

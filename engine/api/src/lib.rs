@@ -29,3 +29,6 @@ pub use schema::{
     Compression, DropTable, FamilyInfo, FamilySchema, GcClause, GcRule, InvalidSchema, Owner,
     PutTable, TableInfo, TableList,
 };
+
+/// The longest JSON body of a request, in bytes: 16 MiB.
+pub const MAX_JSON_BODY_BYTES: usize = 16 << 20;

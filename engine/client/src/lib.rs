@@ -27,7 +27,7 @@ pub use error::Error;
 pub use read::{Page, PageStream, RowChunk, Value};
 pub use token::TokenSource;
 
-use transport::{Request, Transport};
+use transport::{Request, Transport, check_length};
 
 /// How to reach an engine.
 #[derive(Debug, Clone)]
@@ -226,6 +226,7 @@ impl Client {
         timestamp: Option<Timestamp>,
         value: Bytes,
     ) -> Result<Timestamp, Error> {
+        check_length("value", value.len(), FamilySchema::MAX_VALUE_BYTES as usize)?;
         let path = path(table, "/value");
         let timestamp = timestamp.map(|timestamp| timestamp.to_string());
         let mut query = vec![("family", family.as_str())];

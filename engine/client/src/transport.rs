@@ -11,7 +11,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tablemount_api::{ApiError, ErrorBody};
+use tablemount_api::{ApiError, ErrorBody, ErrorCode, MAX_JSON_BODY_BYTES};
 
 use crate::error::innermost_reason;
 use crate::token::Authorization;
@@ -21,6 +21,8 @@ use crate::{Config, Error};
 pub(crate) const MAX_BODY_BYTES: usize = 128 << 20;
 const MAX_ERROR_BYTES: usize = 256 << 10;
 const MAX_CONNECT: Duration = Duration::from_secs(10);
+/// Half of what the server allows, so that no request meets a connection being closed.
+const POOL_IDLE: Duration = Duration::from_secs(15);
 /// The longest deadline that the server takes.
 const MAX_SERVER_DEADLINE: Duration = Duration::from_secs(300);
 
@@ -66,6 +68,7 @@ impl<'a> Request<'a> {
         let mut request = Self::new(method, path);
         let body = serde_json::to_vec(body)
             .map_err(|error| Error::Config(format!("request body: {error}")))?;
+        check_length("JSON body", body.len(), MAX_JSON_BODY_BYTES)?;
         request.body = body.into();
         request
             .headers
@@ -81,6 +84,7 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(config.timeout.min(MAX_CONNECT))
             .tcp_nodelay(true)
+            .pool_idle_timeout(POOL_IDLE)
             .user_agent(concat!("tablemount/", env!("CARGO_PKG_VERSION")));
         if url.scheme() == "http" {
             // Without this, building the client fails where no CA certificates are installed, as on an empty image.
@@ -230,6 +234,18 @@ impl Transport {
             }
         }
     }
+}
+
+/// Refuses what the server would refuse, in its words: it may close the connection before a long body is through.
+pub(crate) fn check_length(what: &str, length: usize, limit: usize) -> Result<(), Error> {
+    if length <= limit {
+        return Ok(());
+    }
+    let message = format!("{what} of {length} bytes; limit is {limit}");
+    Err(Error::Refused(ApiError {
+        code: ErrorCode::TooLarge,
+        message,
+    }))
 }
 
 fn parse_base(text: &str) -> Result<Url, Error> {

@@ -19,10 +19,14 @@ mod memtable;
 pub(crate) mod merge;
 mod objects;
 pub(crate) mod open;
+#[cfg(test)]
+mod sim;
 mod sst;
 pub(crate) mod store;
 pub(crate) mod table;
 pub(crate) mod tablet;
+#[cfg(test)]
+mod tests;
 pub(crate) mod visible;
 mod wide;
 pub(crate) mod workers;

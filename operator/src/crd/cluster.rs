@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::core::{ListMerge, Rule};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +87,7 @@ fn default_replicas() -> i32 {
     1
 }
 
-/// When the node pulls the image.
+/// When the node pulls the image: Always, IfNotPresent or Never. Default: Always for the tag latest, else IfNotPresent.
 #[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImagePullPolicy {
     /// At every start.
@@ -123,7 +122,10 @@ fn default_size() -> String {
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { size: default_size(), storage_class_name: None }
+        Self {
+            size: default_size(),
+            storage_class_name: None,
+        }
     }
 }
 

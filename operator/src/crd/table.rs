@@ -1,7 +1,6 @@
 //! `Table`: a table in a TableCluster, its column families and their settings.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::core::{ListMerge, Rule};
 use kube::{CustomResource, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -279,6 +278,11 @@ pub enum ChangeClass {
 impl Table {
     /// The table's name on the server: `spec.tableName`, else `metadata.name`.
     pub fn table_name(&self) -> Result<TableName, InvalidModel> {
-        TableName::new(self.spec.table_name.clone().unwrap_or_else(|| self.name_any()))
+        TableName::new(
+            self.spec
+                .table_name
+                .clone()
+                .unwrap_or_else(|| self.name_any()),
+        )
     }
 }

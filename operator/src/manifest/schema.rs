@@ -42,7 +42,9 @@ pub(super) fn metadata_problems(object: &Value) -> Vec<String> {
 fn is_dns_subdomain(name: &str) -> bool {
     let label = |label: &str| {
         let edge = |c: Option<char>| c.is_some_and(|c| c != '-');
-        label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        label
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
             && edge(label.chars().next())
             && edge(label.chars().next_back())
     };
@@ -63,11 +65,19 @@ pub(super) fn check(schema: &Value, value: &Value, path: &str, problems: &mut Ve
         Value::Array(items) => check_array(schema, items, path, problems),
         Value::String(text) => {
             let bounds = Bounds::new(schema, "minLength", "maxLength");
-            bounds.check(text.chars().count() as f64, || format!("{path} has {} characters", text.chars().count()), problems);
+            bounds.check(
+                text.chars().count() as f64,
+                || format!("{path} has {} characters", text.chars().count()),
+                problems,
+            );
         }
         Value::Number(number) => {
             let bounds = Bounds::new(schema, "minimum", "maximum");
-            bounds.check(number.as_f64().unwrap_or(f64::NAN), || format!("{path} is {number}"), problems);
+            bounds.check(
+                number.as_f64().unwrap_or(f64::NAN),
+                || format!("{path} is {number}"),
+                problems,
+            );
         }
         Value::Bool(_) | Value::Null => {}
     }
@@ -90,27 +100,53 @@ fn has_type(schema: &Value, value: &Value) -> bool {
 
 fn wrong_type(schema: &Value, value: &Value, path: &str) -> String {
     let wanted = schema["type"].as_str().unwrap_or("integer or string");
-    let article = if wanted.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    let quote = if wanted == "string" && !value.is_object() && !value.is_array() { "; put it in quotes" } else { "" };
+    let article = if wanted.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    let quote = if wanted == "string" && !value.is_object() && !value.is_array() {
+        "; put it in quotes"
+    } else {
+        ""
+    };
     let shown: String = value.to_string().chars().take(100).collect();
     format!("{path} is {shown}; it must be {article} {wanted}{quote}")
 }
 
 fn check_enum(schema: &Value, value: &Value, path: &str, problems: &mut Vec<String>) {
-    let Some(allowed) = schema["enum"].as_array() else { return };
+    let Some(allowed) = schema["enum"].as_array() else {
+        return;
+    };
     if !allowed.contains(value) {
         let choices: Vec<_> = allowed.iter().filter_map(Value::as_str).collect();
-        problems.push(format!("{path} is {value}; it must be one of {}", choices.join(", ")));
+        problems.push(format!(
+            "{path} is {value}; it must be one of {}",
+            choices.join(", ")
+        ));
     }
 }
 
-fn check_object(schema: &Value, fields: &Map<String, Value>, path: &str, problems: &mut Vec<String>) {
-    let Some(properties) = schema["properties"].as_object() else { return };
+fn check_object(
+    schema: &Value,
+    fields: &Map<String, Value>,
+    path: &str,
+    problems: &mut Vec<String>,
+) {
+    let Some(properties) = schema["properties"].as_object() else {
+        return;
+    };
     let allowed: Vec<_> = properties.keys().map(String::as_str).collect();
     unknown_fields(fields.keys(), &allowed, path, problems);
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let required = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     problems.extend(
-        required.filter(|field| !fields.contains_key(*field)).map(|field| format!("{} must be set", join(path, field))),
+        required
+            .filter(|field| !fields.contains_key(*field))
+            .map(|field| format!("{} must be set", join(path, field))),
     );
     for (name, value) in fields {
         if let Some(schema) = properties.get(name) {
@@ -126,18 +162,37 @@ fn unknown_fields<'a>(
     problems: &mut Vec<String>,
 ) {
     let unknown = fields.filter(|field| !allowed.contains(&field.as_str()));
-    problems.extend(unknown.map(|field| format!("unknown field {} (known: {})", join(path, field), allowed.join(", "))));
+    problems.extend(unknown.map(|field| {
+        format!(
+            "unknown field {} (known: {})",
+            join(path, field),
+            allowed.join(", ")
+        )
+    }));
 }
 
 fn join(path: &str, field: &str) -> String {
-    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
+    if path.is_empty() {
+        field.to_owned()
+    } else {
+        format!("{path}.{field}")
+    }
 }
 
 fn check_array(schema: &Value, items: &[Value], path: &str, problems: &mut Vec<String>) {
     let bounds = Bounds::new(schema, "minItems", "maxItems");
-    bounds.check(items.len() as f64, || format!("{path} has {} items", items.len()), problems);
+    bounds.check(
+        items.len() as f64,
+        || format!("{path} has {} items", items.len()),
+        problems,
+    );
     for (index, item) in items.iter().enumerate() {
-        check(&schema["items"], item, &format!("{path}[{index}]"), problems);
+        check(
+            &schema["items"],
+            item,
+            &format!("{path}[{index}]"),
+            problems,
+        );
     }
     if let Some(twice) = repeated(schema, items) {
         problems.push(format!("{path}: {twice} stands twice"));
@@ -146,14 +201,27 @@ fn check_array(schema: &Value, items: &[Value], path: &str, problems: &mut Vec<S
 
 /// The first item of a set, or key of a map, that an earlier one has too.
 fn repeated(schema: &Value, items: &[Value]) -> Option<String> {
-    let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let identity = |item: &Value| match schema["x-kubernetes-list-type"].as_str() {
         Some("set") => Some(item.to_string()),
-        Some("map") => Some(keys.iter().map(|key| format!("{key} {}", item[key])).collect::<Vec<_>>().join(", ")),
+        Some("map") => Some(
+            keys.iter()
+                .map(|key| format!("{key} {}", item[key]))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
         _ => None,
     };
     let mut seen = std::collections::BTreeSet::new();
-    items.iter().filter_map(identity).find(|item| !seen.insert(item.clone()))
+    items
+        .iter()
+        .filter_map(identity)
+        .find(|item| !seen.insert(item.clone()))
 }
 
 /// Bounds of a number, a length or a count.
@@ -164,11 +232,17 @@ struct Bounds {
 
 impl Bounds {
     fn new(schema: &Value, min: &str, max: &str) -> Self {
-        Self { min: schema[min].as_f64(), max: schema[max].as_f64() }
+        Self {
+            min: schema[min].as_f64(),
+            max: schema[max].as_f64(),
+        }
     }
 
     fn check(&self, value: f64, what: impl FnOnce() -> String, problems: &mut Vec<String>) {
-        let (below, above) = (self.min.is_some_and(|min| value < min), self.max.is_some_and(|max| value > max));
+        let (below, above) = (
+            self.min.is_some_and(|min| value < min),
+            self.max.is_some_and(|max| value > max),
+        );
         if below || above {
             let limit = match (self.min, self.max) {
                 (Some(min), Some(max)) => format!("{min} to {max}"),

@@ -4,13 +4,26 @@ use super::*;
 use crate::test_objects::table;
 
 fn owner(name: &str) -> Owner {
-    Owner { cluster: "k8s".into(), namespace: "shop".into(), name: name.into(), uid: format!("uid-{name}") }
+    Owner {
+        cluster: "k8s".into(),
+        namespace: "shop".into(),
+        name: name.into(),
+        uid: format!("uid-{name}"),
+    }
 }
 
 /// The table as it is after `spec` was applied for `t`.
 fn observed(spec: &str) -> TableInfo {
     let desired = Desired::new(&table("t", spec)).expect("valid");
-    let families = desired.families.iter().zip(1..).map(|(schema, id)| FamilyInfo { id, schema: schema.clone() }).collect();
+    let families = desired
+        .families
+        .iter()
+        .zip(1..)
+        .map(|(schema, id)| FamilyInfo {
+            id,
+            schema: schema.clone(),
+        })
+        .collect();
     TableInfo {
         name: desired.name,
         uid: "table-1".into(),
@@ -25,11 +38,19 @@ fn observed(spec: &str) -> TableInfo {
 fn changes(from: &str, to: &str) -> Vec<(ChangeClass, String, bool)> {
     let desired = Desired::new(&table("t", to)).expect("valid");
     let changes = plan(&desired, &owner("t"), Some(&observed(from))).expect("possible");
-    changes.into_iter().map(|change| (change.class, change.description, change.allowed)).collect()
+    changes
+        .into_iter()
+        .map(|change| (change.class, change.description, change.allowed))
+        .collect()
 }
 
 fn refusal(from: &TableInfo, to: &str, owner: &Owner) -> (Reason, String) {
-    let refusal = plan(&Desired::new(&table("t", to)).expect("valid"), owner, Some(from)).unwrap_err();
+    let refusal = plan(
+        &Desired::new(&table("t", to)).expect("valid"),
+        owner,
+        Some(from),
+    )
+    .unwrap_err();
     (refusal.reason, refusal.message)
 }
 
@@ -37,8 +58,19 @@ fn refusal(from: &TableInfo, to: &str, owner: &Owner) -> (Reason, String) {
 fn equal_schemas_need_no_change() {
     let spec = "{families: [{name: a, maxVersions: 3, maxAgeSeconds: 5}, {name: b, compression: {type: Zstd}}], splits: [k, m]}";
     assert_eq!(changes(spec, spec), []);
-    assert_eq!(changes(spec, &spec.replace("[k, m]", "[m]")), [], "splits are minimum bounds");
-    assert_eq!(changes("families: [{name: a}]", "families: [{name: a, blockSizeBytes: 4096}]"), [], "a default spelt out");
+    assert_eq!(
+        changes(spec, &spec.replace("[k, m]", "[m]")),
+        [],
+        "splits are minimum bounds"
+    );
+    assert_eq!(
+        changes(
+            "families: [{name: a}]",
+            "families: [{name: a, blockSizeBytes: 4096}]"
+        ),
+        [],
+        "a default spelt out"
+    );
 }
 
 #[test]
@@ -46,44 +78,98 @@ fn a_new_table_is_made() {
     let desired = Desired::new(&table("t", "families: [{name: a}, {name: b}]")).expect("valid");
     let changes = plan(&desired, &owner("t"), None).expect("possible");
     assert_eq!(changes.len(), 1);
-    assert_eq!(changes[0].description, "make table \"t\" with 2 column families");
+    assert_eq!(
+        changes[0].description,
+        "make table \"t\" with 2 column families"
+    );
 }
 
 #[test]
 fn settings_change_without_loss() {
     let check = |family: &str, class, description: &str| {
         let from = "families: [{name: a}]";
-        assert_eq!(changes(from, &format!("families: [{family}]")), [(class, description.to_owned(), true)]);
+        assert_eq!(
+            changes(from, &format!("families: [{family}]")),
+            [(class, description.to_owned(), true)]
+        );
     };
-    check("{name: a, inMemory: true}", ChangeClass::Online, "column family \"a\": inMemory false becomes true");
-    check("{name: a, maxValueBytes: 9}", ChangeClass::Online, "column family \"a\": maxValueBytes 104857600 becomes 9");
-    check("{name: a, compression: {type: Lz4}}", ChangeClass::Rewrite, "column family \"a\": compression None becomes Lz4");
-    check("{name: a, blockSizeBytes: 8192}", ChangeClass::Rewrite, "column family \"a\": blockSizeBytes 4096 becomes 8192");
-    check("{name: a}, {name: b}", ChangeClass::Online, "add column family \"b\"");
+    check(
+        "{name: a, inMemory: true}",
+        ChangeClass::Online,
+        "column family \"a\": inMemory false becomes true",
+    );
+    check(
+        "{name: a, maxValueBytes: 9}",
+        ChangeClass::Online,
+        "column family \"a\": maxValueBytes 104857600 becomes 9",
+    );
+    check(
+        "{name: a, compression: {type: Lz4}}",
+        ChangeClass::Rewrite,
+        "column family \"a\": compression None becomes Lz4",
+    );
+    check(
+        "{name: a, blockSizeBytes: 8192}",
+        ChangeClass::Rewrite,
+        "column family \"a\": blockSizeBytes 4096 becomes 8192",
+    );
+    check(
+        "{name: a}, {name: b}",
+        ChangeClass::Online,
+        "add column family \"b\"",
+    );
 }
 
 #[test]
 fn loss_needs_consent() {
-    let drop = (ChangeClass::Destructive, "drop column family \"b\" and its data".to_owned());
+    let drop = (
+        ChangeClass::Destructive,
+        "drop column family \"b\" and its data".to_owned(),
+    );
     let from = "families: [{name: a}, {name: b}]";
-    assert_eq!(changes(from, "families: [{name: a}]"), [(drop.0, drop.1.clone(), false)]);
-    assert_eq!(changes(from, "{families: [{name: a}], allow: [{dropFamily: b}]}"), [(drop.0, drop.1.clone(), true)]);
-    assert_eq!(changes(from, "{families: [{name: a}], allow: [{tightenGC: b}]}"), [(drop.0, drop.1, false)]);
+    assert_eq!(
+        changes(from, "families: [{name: a}]"),
+        [(drop.0, drop.1.clone(), false)]
+    );
+    assert_eq!(
+        changes(from, "{families: [{name: a}], allow: [{dropFamily: b}]}"),
+        [(drop.0, drop.1.clone(), true)]
+    );
+    assert_eq!(
+        changes(from, "{families: [{name: a}], allow: [{tightenGC: b}]}"),
+        [(drop.0, drop.1, false)]
+    );
     let tighten = "column family \"a\" collects versions beyond the newest 2; until now it collects versions beyond the newest 3";
     assert_eq!(
-        changes("families: [{name: a, maxVersions: 3}]", "{families: [{name: a, maxVersions: 2}], allow: [{tightenGC: a}]}"),
+        changes(
+            "families: [{name: a, maxVersions: 3}]",
+            "{families: [{name: a, maxVersions: 2}], allow: [{tightenGC: a}]}"
+        ),
         [(ChangeClass::Destructive, tighten.to_owned(), true)]
     );
 }
 
 #[test]
 fn gc_rules_are_tighter_when_a_clause_is_new() {
-    let check = |old: &[(Option<u32>, Option<i64>)], new: &[(Option<u32>, Option<i64>)], expected| {
-        let rule = |clauses: &[(Option<u32>, Option<i64>)]| {
-            GcRule(clauses.iter().map(|&(max_versions, max_age_micros)| GcClause { max_versions, max_age_micros }).collect())
+    let check =
+        |old: &[(Option<u32>, Option<i64>)], new: &[(Option<u32>, Option<i64>)], expected| {
+            let rule = |clauses: &[(Option<u32>, Option<i64>)]| {
+                GcRule(
+                    clauses
+                        .iter()
+                        .map(|&(max_versions, max_age_micros)| GcClause {
+                            max_versions,
+                            max_age_micros,
+                        })
+                        .collect(),
+                )
+            };
+            assert_eq!(
+                is_tighter(&rule(old), &rule(new)),
+                expected,
+                "{old:?} → {new:?}"
+            );
         };
-        assert_eq!(is_tighter(&rule(old), &rule(new)), expected, "{old:?} → {new:?}");
-    };
     let (versions, age) = (|n| (Some(n), None), |age| (None, Some(age)));
     check(&[], &[versions(3)], true);
     check(&[versions(3)], &[], false);
@@ -102,15 +188,35 @@ fn ownership() {
     let spec = "families: [{name: a}]";
     let adopting = "{families: [{name: a}], adoptExisting: true}";
     let described = |from: &TableInfo, to: &str| {
-        let changes = plan(&Desired::new(&table("t", to)).expect("valid"), &owner("t"), Some(from)).expect("possible");
-        changes.into_iter().map(|change| change.description).collect::<Vec<_>>()
+        let changes = plan(
+            &Desired::new(&table("t", to)).expect("valid"),
+            &owner("t"),
+            Some(from),
+        )
+        .expect("possible");
+        changes
+            .into_iter()
+            .map(|change| change.description)
+            .collect::<Vec<_>>()
     };
-    let with = |owner: Option<Owner>| TableInfo { owner, ..observed(spec) };
+    let with = |owner: Option<Owner>| TableInfo {
+        owner,
+        ..observed(spec)
+    };
 
-    let earlier = with(Some(Owner { uid: "earlier".into(), ..owner("t") }));
-    assert_eq!(described(&earlier, spec), ["take up table \"t\" again, made by an earlier object of this name"]);
+    let earlier = with(Some(Owner {
+        uid: "earlier".into(),
+        ..owner("t")
+    }));
+    assert_eq!(
+        described(&earlier, spec),
+        ["take up table \"t\" again, made by an earlier object of this name"]
+    );
     assert_eq!(described(&with(None), adopting), ["adopt table \"t\""]);
-    assert_eq!(described(&with(Some(owner("u"))), adopting), ["adopt table \"t\""]);
+    assert_eq!(
+        described(&with(Some(owner("u"))), adopting),
+        ["adopt table \"t\""]
+    );
 
     assert_eq!(
         refusal(&with(None), spec, &owner("t")),
@@ -126,7 +232,10 @@ fn ownership() {
             "table \"t\" belongs to Table \"u\" in namespace \"shop\"; choose another spec.tableName, or take it over with spec.adoptExisting: true".to_owned()
         )
     );
-    let elsewhere = with(Some(Owner { cluster: "up".into(), ..owner("t") }));
+    let elsewhere = with(Some(Owner {
+        cluster: "up".into(),
+        ..owner("t")
+    }));
     assert_eq!(
         refusal(&elsewhere, spec, &owner("t")),
         (
@@ -149,7 +258,19 @@ fn splits_cannot_be_added() {
 
 #[test]
 fn unused_consents_are_named() {
-    let desired = Desired::new(&table("t", "{families: [{name: a}], allow: [{dropFamily: b}, {tightenGC: a}]}")).expect("valid");
-    let changes = plan(&desired, &owner("t"), Some(&observed("families: [{name: a}, {name: b}]"))).expect("possible");
-    assert_eq!(unused_permissions(&desired, &changes), [Permission::TightenGc(FamilyName::new("a").expect("valid"))]);
+    let desired = Desired::new(&table(
+        "t",
+        "{families: [{name: a}], allow: [{dropFamily: b}, {tightenGC: a}]}",
+    ))
+    .expect("valid");
+    let changes = plan(
+        &desired,
+        &owner("t"),
+        Some(&observed("families: [{name: a}, {name: b}]")),
+    )
+    .expect("possible");
+    assert_eq!(
+        unused_permissions(&desired, &changes),
+        [Permission::TightenGc(FamilyName::new("a").expect("valid"))]
+    );
 }

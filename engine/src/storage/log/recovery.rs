@@ -144,7 +144,7 @@ fn check_header(path: &str, log: Uuid, bytes: &Bytes, next: u64) -> Result<Optio
             "{path} has format {format}; this version reads format {}",
             crate::storage::objects::FORMAT
         ))),
-        // Groups are written only after the header is durable.
+        // The header and the start of the first group are in one sector: without one there is not the other.
         Err(BadHeader::Damaged) if frame::candidates(bytes, 0).next().is_none() => Ok(None),
         Err(BadHeader::Damaged) => Err(corrupt(path, 0, "the header is damaged")),
     }

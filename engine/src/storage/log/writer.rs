@@ -372,7 +372,7 @@ impl CommitLog {
 }
 
 impl Current {
-    /// A new segment, durable with its name before anything is acknowledged in it.
+    /// A new segment. Its name is durable when this returns, its header with the first group: both start in one sector.
     fn create(
         disk: &dyn Disk,
         log: Uuid,
@@ -388,7 +388,6 @@ impl Current {
             .map_err(|error| fail("create", error))?;
         file.write_at(0, &header.encode())
             .map_err(|error| fail("write", error))?;
-        file.sync().map_err(|error| fail("sync", error))?;
         disk.sync_folder(&folder(log))
             .map_err(|error| fail("sync the folder of", error))?;
         Ok(Self {

@@ -94,6 +94,3 @@ impl Handle {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

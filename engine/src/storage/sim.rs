@@ -1,0 +1,493 @@
+//! The tests' double of a disk: at a crash it keeps what was synced, and of the rest a random part.
+//!
+//! Files lose unsynced 4 KiB pages, folders unsynced entries and deletes, the object store's deletes are undone; what its put
+//! acknowledged stays (the real one syncs, see `disk`). It can also ignore one kind of sync, to show that a test notices, and
+//! fail the n-th call that changes something.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+};
+use parking_lot::Mutex;
+
+use super::disk::{Disk, ReadFile, WriteFile};
+
+const PAGE: usize = 4096;
+
+/// A small seeded generator (SplitMix64).
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn word(&mut self, from: &[&'static str]) -> &'static str {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A sync that the double can leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// Of a file: a group, and the segment's header before it.
+    Group,
+    /// Of a folder of files.
+    Folder,
+    /// Of a folder of folders.
+    Parent,
+    /// Of objects put.
+    Object,
+}
+
+/// The disk.
+#[derive(Clone)]
+pub(crate) struct SimDisk {
+    state: Arc<Mutex<State>>,
+    objects: Arc<SimObjects>,
+}
+
+struct State {
+    files: BTreeMap<String, Arc<Mutex<Inode>>>,
+    durable_files: BTreeMap<String, Arc<Mutex<Inode>>>,
+    folders: BTreeSet<String>,
+    durable_folders: BTreeSet<String>,
+    ignored: Option<Sync>,
+    /// Changing calls until one fails.
+    fail_in: Option<u64>,
+}
+
+#[derive(Default, Clone)]
+struct Inode {
+    content: Vec<u8>,
+    durable: Vec<u8>,
+    dirty: BTreeSet<usize>,
+}
+
+impl State {
+    /// Counts a changing call; it fails if its turn has come.
+    fn step(&mut self) -> io::Result<()> {
+        match &mut self.fail_in {
+            Some(0) => Err(io::Error::other("injected")),
+            Some(n) => {
+                *n -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl SimDisk {
+    pub(crate) fn new() -> Self {
+        let state = Arc::new(Mutex::new(State {
+            files: BTreeMap::new(),
+            durable_files: BTreeMap::new(),
+            folders: BTreeSet::new(),
+            durable_folders: BTreeSet::new(),
+            ignored: None,
+            fail_in: None,
+        }));
+        let objects = SimObjects {
+            inner: Arc::default(),
+            deleted: Arc::default(),
+            unsynced: Arc::default(),
+            state: state.clone(),
+        };
+        Self {
+            state,
+            objects: Arc::new(objects),
+        }
+    }
+
+    pub(crate) fn ignore(&self, sync: Sync) {
+        self.state.lock().ignored = Some(sync);
+    }
+
+    /// The n-th changing call from now, and all after it, fail.
+    pub(crate) fn fail_in(&self, calls: u64) {
+        self.state.lock().fail_in = Some(calls);
+    }
+
+    /// What a new start finds after a crash.
+    pub(crate) fn crash(&self, random: &mut Random) -> Self {
+        let after = Self::new();
+        self.crash_files(&after, random);
+        let mut kept = BTreeMap::new();
+        let listed = block(
+            self.objects
+                .inner
+                .list(None)
+                .map_ok(|meta| meta.location)
+                .try_collect::<Vec<_>>(),
+        );
+        for path in listed.expect("list") {
+            let lost = self.objects.unsynced.lock().contains(&path) && random.chance(50);
+            if !lost {
+                kept.insert(path.clone(), self.objects.content(&path).expect("listed"));
+            }
+        }
+        for (path, content) in self.objects.deleted.lock().iter() {
+            if random.chance(50) {
+                kept.entry(path.clone()).or_insert_with(|| content.clone());
+            }
+        }
+        for (path, content) in kept {
+            block(after.objects.inner.put(&path, content.into())).expect("put");
+        }
+        after
+    }
+
+    fn crash_files(&self, after: &Self, random: &mut Random) {
+        let state = self.state.lock();
+        let mut next = after.state.lock();
+        for folder in &state.folders {
+            if state.durable_folders.contains(folder) || random.chance(50) {
+                next.folders.insert(folder.clone());
+            }
+        }
+        let names: BTreeSet<_> = state
+            .files
+            .keys()
+            .chain(state.durable_files.keys())
+            .collect();
+        for name in names {
+            let (now, before) = (state.files.get(name), state.durable_files.get(name));
+            let inode = if random.chance(50) { now } else { before };
+            let folder_stays = next.folders.iter().any(|folder| parent(name) == folder);
+            if let Some(inode) = inode.filter(|_| folder_stays) {
+                let content = inode.lock().crash(random);
+                let inode = Inode {
+                    durable: content.clone(),
+                    content,
+                    ..Inode::default()
+                };
+                next.files.insert(name.clone(), Arc::new(Mutex::new(inode)));
+            }
+        }
+        next.durable_files = next.files.clone();
+        next.durable_folders = next.folders.clone();
+    }
+
+    /// Changes bytes of a file or object, as a failing medium does.
+    pub(crate) fn damage(&self, path: &str, offset: usize) {
+        match self.state.lock().files.get(path) {
+            Some(inode) => inode.lock().content[offset] ^= 0x40,
+            None => {
+                let path = Path::from(path);
+                let mut content = self.objects.content(&path).expect("exists").to_vec();
+                content[offset] ^= 0x40;
+                block(self.objects.inner.put(&path, content.into())).expect("put");
+            }
+        }
+    }
+
+    /// Paths of objects.
+    pub(crate) fn object_paths(&self) -> Vec<String> {
+        let listed = self
+            .objects
+            .inner
+            .list(None)
+            .map_ok(|meta| meta.location.to_string())
+            .try_collect::<Vec<_>>();
+        let mut paths = block(listed).expect("list");
+        paths.sort();
+        paths
+    }
+}
+
+impl Inode {
+    fn crash(&self, random: &mut Random) -> Vec<u8> {
+        let mut content = self.durable.clone();
+        content.resize(self.content.len(), 0);
+        for page in &self.dirty {
+            if random.chance(50) {
+                let range = page * PAGE..((page + 1) * PAGE).min(content.len());
+                content[range.clone()].copy_from_slice(&self.content[range]);
+            }
+        }
+        content
+    }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+fn block<F: Future>(future: F) -> F::Output {
+    futures::executor::block_on(future)
+}
+
+struct SimFile {
+    inode: Arc<Mutex<Inode>>,
+    state: Arc<Mutex<State>>,
+}
+
+impl WriteFile for SimFile {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.state.lock().step()?;
+        let mut inode = self.inode.lock();
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        if end > inode.content.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        inode.content[start..end].copy_from_slice(bytes);
+        inode.dirty.extend(start / PAGE..end.div_ceil(PAGE));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let ignored = {
+            let mut state = self.state.lock();
+            state.step()?;
+            state.ignored
+        };
+        let mut inode = self.inode.lock();
+        if ignored != Some(Sync::Group) {
+            inode.durable = inode.content.clone();
+            inode.dirty.clear();
+        }
+        Ok(())
+    }
+}
+
+struct SimBytes(Bytes);
+
+impl ReadFile for SimBytes {
+    fn length(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes> {
+        let start = offset as usize;
+        match start + length <= self.0.len() {
+            true => Ok(self.0.slice(start..start + length)),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Disk for SimDisk {
+    fn objects(&self) -> Arc<dyn ObjectStore> {
+        self.objects.clone()
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn ReadFile>> {
+        if let Some(inode) = self.state.lock().files.get(path) {
+            return Ok(Arc::new(SimBytes(inode.lock().content.clone().into())));
+        }
+        let content = self.objects.content(&Path::from(path));
+        content
+            .map(|content| Arc::new(SimBytes(content)) as _)
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn create(&self, path: &str, length: u64) -> io::Result<Box<dyn WriteFile>> {
+        let mut state = self.state.lock();
+        state.step()?;
+        if !state.folders.contains(parent(path)) || state.files.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = Inode {
+            content: vec![0; length as usize],
+            ..Inode::default()
+        };
+        let inode = Arc::new(Mutex::new(inode));
+        state.files.insert(path.to_owned(), inode.clone());
+        Ok(Box::new(SimFile {
+            inode,
+            state: self.state.clone(),
+        }))
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.step()?;
+        state.files.remove(path);
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &str) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.step()?;
+        state.folders.insert(path.to_owned());
+        Ok(())
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let state = self.state.lock();
+        let all = state.files.keys().chain(&state.folders);
+        let mut names: Vec<String> = match path {
+            "" => all
+                .filter_map(|name| name.split('/').next())
+                .map(str::to_owned)
+                .collect(),
+            _ => all
+                .filter(|name| parent(name) == path)
+                .map(|name| name[path.len() + 1..].to_owned())
+                .collect(),
+        };
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn sync_folder(&self, path: &str) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.step()?;
+        let here = |name: &&String| parent(name) == path;
+        if state.ignored != Some(Sync::Folder) {
+            let files: Vec<_> = state
+                .files
+                .iter()
+                .filter(|(name, _)| here(name))
+                .map(|(n, i)| (n.clone(), i.clone()))
+                .collect();
+            state.durable_files.retain(|name, _| !here(&name));
+            state.durable_files.extend(files);
+        }
+        if state.ignored != Some(Sync::Parent) {
+            let folders: Vec<_> = state.folders.iter().filter(here).cloned().collect();
+            state.durable_folders.extend(folders);
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        "sim".to_owned()
+    }
+}
+
+#[derive(Clone)]
+struct SimObjects {
+    inner: Arc<InMemory>,
+    deleted: Arc<Mutex<BTreeMap<Path, Bytes>>>,
+    unsynced: Arc<Mutex<BTreeSet<Path>>>,
+    state: Arc<Mutex<State>>,
+}
+
+impl SimObjects {
+    fn content(&self, path: &Path) -> Option<Bytes> {
+        block(self.read(path))
+    }
+
+    async fn read(&self, path: &Path) -> Option<Bytes> {
+        self.inner.get(path).await.ok()?.bytes().await.ok()
+    }
+
+    async fn delete(&self, path: Path) -> object_store::Result<Path> {
+        self.step(&path)?;
+        if let Some(content) = self.read(&path).await {
+            self.deleted.lock().insert(path.clone(), content);
+        }
+        self.inner.delete(&path).await?;
+        Ok(path)
+    }
+
+    fn step(&self, path: &Path) -> object_store::Result<()> {
+        let mut state = self.state.lock();
+        if state.ignored == Some(Sync::Object) {
+            self.unsynced.lock().insert(path.clone());
+        }
+        state.step().map_err(|error| object_store::Error::Generic { store: "sim", source: Box::new(error) })
+    }
+}
+
+impl fmt::Debug for SimObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SimObjects")
+    }
+}
+
+impl fmt::Display for SimObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SimObjects")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for SimObjects {
+    async fn put_opts(
+        &self,
+        path: &Path,
+        payload: PutPayload,
+        opts: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        self.step(path)?;
+        self.inner.put_opts(path, payload, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        opts: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.step(path)?;
+        self.inner.put_multipart_opts(path, opts).await
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        self.inner.get_opts(path, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        let objects = self.clone();
+        let delete = move |path: object_store::Result<Path>| {
+            let objects = objects.clone();
+            async move { objects.delete(path?).await }
+        };
+        paths.then(delete).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: CopyOptions,
+    ) -> object_store::Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
