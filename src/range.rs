@@ -36,7 +36,7 @@ pub(crate) struct RangeArgs {
 #[command(next_help_heading = "Cells")]
 pub(crate) struct VersionArgs {
     /// The versions as of a time: microseconds, a date (its end, UTC) or RFC 3339.
-    #[arg(long, value_name = "TIME", value_parser = at)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = at)]
     pub(crate) at: Option<Timestamp>,
     /// The newest N versions of each column, or `all`.
     #[arg(long, value_name = "N")]

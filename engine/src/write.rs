@@ -105,8 +105,19 @@ impl Plan {
                 .iter()
                 .for_each(|row| table.tablet(&row.row).saw_timestamp(given));
         }
-        let brought_none = |mutation: &Mutation| matches!(mutation, Mutation::Put { timestamp: None, .. });
-        let gives_timestamp = request.rows.iter().any(|row| row.mutations.iter().any(brought_none));
+        let brought_none = |mutation: &Mutation| {
+            matches!(
+                mutation,
+                Mutation::Put {
+                    timestamp: None,
+                    ..
+                }
+            )
+        };
+        let gives_timestamp = request
+            .rows
+            .iter()
+            .any(|row| row.mutations.iter().any(brought_none));
         Ok(Self {
             schema,
             table,

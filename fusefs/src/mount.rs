@@ -21,7 +21,7 @@ use crate::mountpoint;
 use crate::source::Engine;
 
 /// Requests are taken from the kernel by so many threads.
-const SESSION_THREADS: usize = 2;
+const SESSION_THREADS: usize = 1;
 
 /// Why mounting failed.
 #[derive(Debug, thiserror::Error)]

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FAMILY[:QUALIFIER]")]
     column: Option<Column>,
     /// Only the version with this timestamp, in microseconds.
-    #[arg(long, value_name = "MICROS", value_parser = micros)]
+    #[arg(long, value_name = "MICROS", allow_negative_numbers = true, value_parser = micros)]
     timestamp: Option<Timestamp>,
     #[command(flatten)]
     client: ClientArgs,

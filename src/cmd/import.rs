@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Cells without a timestamp get this, in microseconds; absent: the time at the start.
-    #[arg(long, value_name = "MICROS", value_parser = micros)]
+    #[arg(long, value_name = "MICROS", allow_negative_numbers = true, value_parser = micros)]
     default_timestamp: Option<Timestamp>,
     #[command(flatten)]
     csv: CsvArgs,

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FAMILY:QUALIFIER=VALUE")]
     cells: Vec<OsString>,
     /// Microseconds since 1970; absent: the server's time.
-    #[arg(long, value_name = "MICROS", value_parser = micros)]
+    #[arg(long, value_name = "MICROS", allow_negative_numbers = true, value_parser = micros)]
     timestamp: Option<Timestamp>,
     /// The value is this file's content; `-` is stdin.
     #[arg(long, value_name = "FILE")]

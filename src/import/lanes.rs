@@ -41,19 +41,23 @@ struct Target {
     report: Arc<Report>,
 }
 
+/// A line, or a part of it that is sent on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    /// The line's number.
+    line: u64,
+    /// With this one the line is written.
+    last: bool,
+}
+
 /// What one request carries.
 enum Batch {
     Rows {
-        numbers: Vec<u64>,
+        parts: Vec<Part>,
         rows: Vec<RowMutation>,
     },
     /// A value too long for JSON.
-    Value {
-        number: u64,
-        row: RowKey,
-        cell: Cell,
-        closes_row: bool,
-    },
+    Value { part: Part, row: RowKey, cell: Cell },
 }
 
 struct Cell {
@@ -81,7 +85,7 @@ pub(crate) async fn load(
         let (queue, batches) = mpsc::channel(1);
         queues.push(Queue {
             queue,
-            numbers: Vec::new(),
+            parts: Vec::new(),
             rows: Vec::new(),
             bytes: 0,
         });
@@ -105,23 +109,26 @@ fn read(
     report: &Report,
 ) -> anyhow::Result<()> {
     let hasher = RandomState::new();
-    while let Some(line) = source.next()? {
-        let (number, row) = match line {
-            Line::Row { number, row } => (number, row),
-            Line::Bad { number, reason } => {
+    let end = loop {
+        let (number, row) = match source.next() {
+            Ok(Some(Line::Row { number, row })) => (number, row),
+            Ok(Some(Line::Bad { number, reason })) => {
                 report.bad(number, &reason);
                 continue;
             }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
         };
         let lane = (hasher.hash_one(row.row.bytes()) % LANES as u64) as usize;
         if queues[lane].push(number, row).is_err() {
             return Ok(());
         }
-    }
+    };
+    // What was read before the file broke off is written too.
     for queue in &mut queues {
         let _ = queue.flush();
     }
-    Ok(())
+    end
 }
 
 /// The lane has ended.
@@ -130,43 +137,44 @@ struct Ended;
 /// A lane's batch in the making.
 struct Queue {
     queue: mpsc::Sender<Batch>,
-    numbers: Vec<u64>,
+    parts: Vec<Part>,
     rows: Vec<RowMutation>,
     bytes: usize,
 }
 
 impl Queue {
-    fn push(&mut self, number: u64, mut row: RowMutation) -> Result<(), Ended> {
+    fn push(&mut self, line: u64, mut row: RowMutation) -> Result<(), Ended> {
         let large = take_large(&mut row);
-        while row.mutations.len() > RowMutation::MAX_MUTATIONS {
-            let rest = row.mutations.split_off(RowMutation::MAX_MUTATIONS);
-            let part = RowMutation {
-                mutations: std::mem::replace(&mut row.mutations, rest),
-                ..row.clone()
+        let key = row.row.clone();
+        let mut rest = row.mutations;
+        while !rest.is_empty() {
+            let after = rest.split_off(rest.len().min(RowMutation::MAX_MUTATIONS));
+            let last = after.is_empty() && large.is_empty();
+            let row = RowMutation {
+                row: key.clone(),
+                check: None,
+                mutations: rest,
             };
-            self.add(number, part)?;
+            self.add(Part { line, last }, row)?;
+            rest = after;
         }
-        let (key, only_large) = (row.row.clone(), row.mutations.is_empty());
-        if !only_large {
-            self.add(number, row)?;
-        }
-        let last = large.len();
-        for (index, cell) in large.into_iter().enumerate() {
+        let mut large = large.into_iter().peekable();
+        while let Some(cell) = large.next() {
+            // In its place: what was read before it is sent before it.
             self.flush()?;
-            let closes_row = only_large && index + 1 == last;
+            let last = large.peek().is_none();
             self.send(Batch::Value {
-                number,
+                part: Part { line, last },
                 row: key.clone(),
                 cell,
-                closes_row,
             })?;
         }
         Ok(())
     }
 
-    fn add(&mut self, number: u64, row: RowMutation) -> Result<(), Ended> {
+    fn add(&mut self, part: Part, row: RowMutation) -> Result<(), Ended> {
         self.bytes += weight(&row);
-        self.numbers.push(number);
+        self.parts.push(part);
         self.rows.push(row);
         if self.rows.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES {
             self.flush()
@@ -180,11 +188,9 @@ impl Queue {
             return Ok(());
         }
         self.bytes = 0;
-        let (numbers, rows) = (
-            std::mem::take(&mut self.numbers),
-            std::mem::take(&mut self.rows),
-        );
-        self.send(Batch::Rows { numbers, rows })
+        let parts = std::mem::take(&mut self.parts);
+        let rows = std::mem::take(&mut self.rows);
+        self.send(Batch::Rows { parts, rows })
     }
 
     fn send(&self, batch: Batch) -> Result<(), Ended> {

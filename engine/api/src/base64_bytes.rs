@@ -3,13 +3,14 @@
 use std::fmt;
 
 use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
 pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&STANDARD.encode(bytes))
+    serializer.collect_str(&Base64Display::new(bytes, &STANDARD))
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {

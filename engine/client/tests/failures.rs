@@ -99,7 +99,12 @@ async fn an_answer_that_is_an_error_is_refused_or_not_this_protocol() {
         "answered 302 Found without a Tablemount error: \"\"",
     )
     .await;
-    check("200 OK", "{}", "answer is not as expected: missing field `tables` at line 1 column 2").await;
+    check(
+        "200 OK",
+        "{}",
+        "answer is not as expected: missing field `tables` at line 1 column 2",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -3,16 +3,21 @@
 //! **Invariants**: bytes are read only once the server's budget has room for them, and count until the handler is done; a
 //! body over its limit is refused by its announced length before any of it is read.
 
+use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tablemount_api::{ErrorCode, FamilySchema, MAX_JSON_BODY_BYTES};
 use tokio::sync::OwnedSemaphorePermit;
@@ -101,7 +106,6 @@ async fn read(
 ) -> Result<(Bytes, Room), Refusal> {
     let announced = announced_length(request.headers());
     if let Some(length) = announced.filter(|length| *length > limit as u64) {
-        discard(request).await;
         return Err(too_large(what, Some(length), limit));
     }
     let most = announced
@@ -142,16 +146,13 @@ fn too_large(what: &str, length: Option<u64>, limit: usize) -> Refusal {
     Refusal::new(ErrorCode::TooLarge, message)
 }
 
-/// Reads and drops a body that is refused, up to a bound. Closing the connection on bytes not read would reset it, and the
-/// client would see that instead of the answer. A client that waits to be asked for its body is not asked.
-pub(crate) async fn discard(request: Request) {
-    if request.headers().contains_key("expect") {
-        return;
-    }
-    let _ = tokio::time::timeout(DISCARD_TIME, discard_body(request.into_body())).await;
+/// Reads and drops what is left of a body that is refused, up to a bound. Closing the connection on bytes not read would
+/// reset it, and the client might see that instead of the answer.
+pub(crate) async fn discard(body: Body) {
+    let _ = tokio::time::timeout(DISCARD_TIME, discard_bytes(body)).await;
 }
 
-async fn discard_body(body: Body) {
+async fn discard_bytes(body: Body) {
     let mut chunks = body.into_data_stream();
     let mut left = DISCARD_BYTES;
     while let Some(Ok(chunk)) = chunks.next().await {
@@ -159,6 +160,43 @@ async fn discard_body(body: Body) {
         if left == 0 {
             return;
         }
+    }
+}
+
+/// A body that is lent to a handler, so that what the handler leaves of it can be discarded.
+#[derive(Clone)]
+pub(crate) struct Lent(Arc<Mutex<Body>>);
+
+impl Lent {
+    /// Puts a lent body into the request, if it has any. A client that waits to be asked for its body is not asked by
+    /// anybody but the handler.
+    pub(crate) fn to(request: &mut Request) -> Option<Self> {
+        if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
+            return None;
+        }
+        let lent = Self(Arc::new(Mutex::new(mem::take(request.body_mut()))));
+        *request.body_mut() = Body::new(lent.clone());
+        Some(lent)
+    }
+}
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut *self.0.lock()).poll_frame(task)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.lock().is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        HttpBody::size_hint(&*self.0.lock())
     }
 }
 

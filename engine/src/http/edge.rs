@@ -16,7 +16,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::app::{App, Context};
-use super::body::discard;
+use super::body::{Lent, discard};
 use super::connection::Clock;
 use super::metrics::Measured;
 use super::refusal::Refusal;
@@ -62,15 +62,16 @@ pub(crate) async fn serve(
         .get::<Clock>()
         .cloned()
         .unwrap_or_default();
+    let body = Lent::to(&mut request);
     let (permit, answer) = match admit(&route, &mut request, &clock).await {
         Ok((context, permit)) => (permit, run(context, request, next).await),
-        Err(refusal) => {
-            discard(request).await;
-            (None, Err(refusal))
-        }
+        Err(refusal) => (None, Err(refusal)),
     };
     let mut response = answer.unwrap_or_else(IntoResponse::into_response);
     measured.status(response.status());
+    if let Some(body) = body.filter(|_| wants_rest_discarded(response.status())) {
+        discard(Body::new(body)).await;
+    }
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -85,6 +86,11 @@ pub(crate) async fn serve(
             _in_flight: in_flight,
         })
     })
+}
+
+/// After an error, the client is to get the answer rather than a reset connection; unless it was the client that stalled.
+fn wants_rest_discarded(status: StatusCode) -> bool {
+    !status.is_success() && status != StatusCode::GATEWAY_TIMEOUT
 }
 
 type Permit = Option<OwnedSemaphorePermit>;
@@ -206,7 +212,7 @@ pub(crate) async fn method_not_allowed(request: Request) -> Response {
 
 async fn refuse(request: Request, refusal: Refusal) -> Response {
     let mut measured = Measured::start("other", "other");
-    discard(request).await;
+    discard(request.into_body()).await;
     let response = refusal.into_response();
     measured.status(response.status());
     response
@@ -252,7 +258,12 @@ impl HttpBody for GuardedBody {
 
 #[cfg(test)]
 mod tests {
+    use axum::middleware::from_fn_with_state;
+    use tower::ServiceExt;
+
     use super::*;
+    use crate::access::{Anonymous, StaticAuthenticator};
+    use crate::http::{EngineSlot, Limits};
 
     #[test]
     fn the_timeout_header_has_bounds() {
@@ -283,6 +294,40 @@ mod tests {
             timeout_of(&HeaderMap::new()).expect("default"),
             Duration::from_secs(30)
         );
+    }
+
+    #[tokio::test]
+    async fn a_panic_answers_500_and_gives_its_place_back() {
+        let authenticator = Arc::new(StaticAuthenticator::new(Anonymous::ReadOnly));
+        let limits = Limits {
+            requests: 1,
+            ..Limits::default()
+        };
+        let app = App::new(
+            EngineSlot::default(),
+            authenticator,
+            limits,
+            crate::http::metrics::recorder(),
+        );
+        let (app, needs) = (Arc::new(app), Some(Access::Read));
+        let guarded = Guarded {
+            app: app.clone(),
+            method: "GET",
+            path: "/",
+            needs,
+        };
+        let handler = axum::routing::get(async || -> &'static str { panic!("on purpose") });
+        let router: axum::Router =
+            axum::Router::new().route("/", handler.route_layer(from_fn_with_state(guarded, serve)));
+        for _ in 0..2 {
+            let response = router
+                .clone()
+                .oneshot(Request::new(Body::empty()))
+                .await
+                .expect("answered");
+            assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        assert_eq!(app.requests.available_permits(), 1);
     }
 
     #[test]

@@ -229,17 +229,17 @@ impl Store {
         for tablet in &table.tablets {
             // A flush or compaction under way ends first.
             let _quiet = (tablet.flushing.lock(), tablet.compacting.lock());
+            let (held, _) = log.between_appends(|_| tablet.drop_all());
             self.memtable_bytes
-                .fetch_sub(tablet.memtable_bytes(), Ordering::Relaxed);
-            log.flushed(tablet.id, u64::MAX)?;
-            let state = tablet.state();
-            let in_memory = state
+                .fetch_sub(held.memtable_bytes(), Ordering::Relaxed);
+            let in_memory = held
                 .files
                 .values()
                 .flatten()
                 .map(|file| file.in_memory_bytes());
             self.in_memory_bytes
                 .fetch_sub(in_memory.sum(), Ordering::Relaxed);
+            log.flushed(tablet.id, u64::MAX)?;
             self.objects
                 .remove_folder(&format!("{TABLETS}/{:08}", tablet.id))?;
         }

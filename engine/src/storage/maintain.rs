@@ -255,13 +255,12 @@ impl Store {
         let log = self.log()?;
         if log.bytes() > self.options.log_budget_bytes {
             let holders = log.oldest_holders();
-            let tablets = self.tablets();
-            for holder in holders {
-                match tablets.iter().find(|(_, tablet)| tablet.id == holder) {
-                    Some(holding) => return Ok(Some(holding.clone())),
-                    // A write that raced with the drop of its table.
-                    None => log.flushed(holder, u64::MAX)?,
-                }
+            let holding = self
+                .tablets()
+                .into_iter()
+                .find(|(_, tablet)| holders.contains(&tablet.id));
+            if holding.is_some() {
+                return Ok(holding);
             }
         }
         if self.memtable_bytes.load(Ordering::Relaxed) <= self.options.memtable_budget_bytes / 2 {

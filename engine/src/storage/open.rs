@@ -284,6 +284,29 @@ impl Store {
                 self.objects.remove(&path)?;
             }
         }
+        for folder in folders {
+            self.remove_staged(&format!("{TABLETS}/{folder}/manifest"))?;
+            let files = format!("{TABLETS}/{folder}/sst");
+            for family in self
+                .disk
+                .list(&files)
+                .map_err(|error| Error::Io(format!("list {files}: {error}")))?
+            {
+                self.remove_staged(&format!("{files}/{family}"))?;
+            }
+        }
         Ok(())
+    }
+
+    /// Removes what the object store was writing when a crash came: it names such files `<object>#<n>`, and lists none of them.
+    fn remove_staged(&self, folder: &str) -> Result<()> {
+        let failed = |error| Error::Io(format!("clean {folder}: {error}"));
+        let names = self.disk.list(folder).map_err(failed)?;
+        let mut staged = names.iter().filter(|name| name.contains('#'));
+        staged.try_for_each(|name| {
+            self.disk
+                .remove(&format!("{folder}/{name}"))
+                .map_err(failed)
+        })
     }
 }

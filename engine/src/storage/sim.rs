@@ -421,7 +421,10 @@ impl SimObjects {
         if state.ignored == Some(Sync::Object) {
             self.unsynced.lock().insert(path.clone());
         }
-        state.step().map_err(|error| object_store::Error::Generic { store: "sim", source: Box::new(error) })
+        state.step().map_err(|error| object_store::Error::Generic {
+            store: "sim",
+            source: Box::new(error),
+        })
     }
 }
 

@@ -150,6 +150,7 @@ impl Store {
         entries: Vec<Entry>,
     ) -> Result<Appended> {
         let appended = self.log()?.append(|first_sequence| {
+            tablet.check_live()?;
             let record = Record {
                 tablet: tablet.id,
                 first_sequence,
@@ -159,7 +160,7 @@ impl Store {
             };
             let bytes = tablet.state().active.apply(&record);
             self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
-            record
+            Ok(record)
         })?;
         if self.memtable_bytes.load(Ordering::Relaxed) > self.options.memtable_budget_bytes / 2 {
             self.wake(|work| work.flush = true);

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use tablemount_api::stats::TabletStats;
@@ -21,7 +21,7 @@ use super::merge::{Cursor, MemtableCursor, MergeCursor};
 use super::objects::Objects;
 use super::sst::{Sst, SstCursor};
 use super::visible::WideSource;
-use crate::Result;
+use crate::{Error, Result};
 
 /// What a tablet holds at one moment.
 #[derive(Clone, Default)]
@@ -75,7 +75,7 @@ impl TabletState {
         Ok((MergeCursor::new(cursors), wide.chain(files).collect()))
     }
 
-    fn memtable_bytes(&self) -> u64 {
+    pub(crate) fn memtable_bytes(&self) -> u64 {
         self.memtables().map(|set| set.bytes()).sum()
     }
 }
@@ -99,6 +99,7 @@ pub(crate) struct Tablet {
     pub(crate) flushing: Mutex<()>,
     pub(crate) compacting: Mutex<()>,
     server_timestamp: AtomicI64,
+    dropped: AtomicBool,
 }
 
 impl Tablet {
@@ -124,6 +125,7 @@ impl Tablet {
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
             server_timestamp,
+            dropped: AtomicBool::new(false),
         }
     }
 
@@ -152,6 +154,22 @@ impl Tablet {
         });
     }
 
+    /// Takes no appends any more and forgets what it holds; returns that. Only between appends.
+    pub(crate) fn drop_all(&self) -> TabletState {
+        self.dropped.store(true, Ordering::Release);
+        self.swap(std::mem::take)
+    }
+
+    /// Refuses an append that raced with the drop of the table.
+    pub(crate) fn check_live(&self) -> Result<()> {
+        match self.dropped.load(Ordering::Acquire) {
+            true => Err(Error::NotFound(
+                "the table was dropped meanwhile".to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Writes the next manifest, then changes the state accordingly.
     pub(crate) fn publish(
         &self,
@@ -168,8 +186,11 @@ impl Tablet {
         objects.create_numbered(&folder, number, &manifest)?;
         *published = Published { number, manifest };
         self.swap(install);
-        // The one before stays, for a look at what was; older ones go.
-        objects.clean_numbered(&folder, number - 1)
+        // The one before stays, for a look at what was; older ones go, now or at the next start.
+        if let Err(error) = objects.clean_numbered(&folder, number - 1) {
+            tracing::warn!(%error, tablet = self.id, "an old manifest was not removed");
+        }
+        Ok(())
     }
 
     /// Puts another reader of the same file in the place of one.

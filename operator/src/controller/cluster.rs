@@ -56,7 +56,7 @@ async fn reconcile_now(cluster: &TableCluster, context: &Context) -> Result<Acti
             .report(cluster, &status, &previous.conditions, &status.conditions)
             .await?;
     }
-    Ok(context.look_again(cluster, reason.is_transient()))
+    Ok(context.look_again(cluster, reason))
 }
 
 /// Applies everything and looks at what became of it.

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::backoff::Backoff;
 use super::engines::Engines;
 use crate::Error;
-use crate::condition::{READY, shorten};
+use crate::condition::{READY, Reason, shorten};
 use crate::crd::TableCluster;
 use crate::render::{MANAGER, is_part_of};
 
@@ -73,19 +73,19 @@ impl Context {
         object: &K,
         error: &Error,
     ) -> Action {
-        let wait = self.backoff.failed(&key(object));
+        let wait = self.backoff.failed(&key(object), "error");
         tracing::warn!(object = key(object), error = %super::full(error), wait = ?wait, "reconcile");
         Action::requeue(wait)
     }
 
-    /// When to look again after an outcome that may pass by itself (`transient`) or not.
+    /// When to look again after an outcome that may pass by itself by its `reason`, or not.
     pub(super) fn look_again<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
-        transient: bool,
+        reason: Reason,
     ) -> Action {
-        if transient {
-            return Action::requeue(self.backoff.failed(&key(object)));
+        if reason.is_transient() {
+            return Action::requeue(self.backoff.failed(&key(object), &format!("{reason:?}")));
         }
         self.backoff.succeeded(&key(object));
         Action::requeue(super::RESYNC)

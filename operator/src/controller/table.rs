@@ -172,7 +172,7 @@ async fn report(table: &Table, context: &Context, outcome: &TableOutcome) -> Res
             .report(table, &status, &previous.conditions, &status.conditions)
             .await?;
     }
-    Ok(context.look_again(table, outcome.reason.is_transient()))
+    Ok(context.look_again(table, outcome.reason))
 }
 
 /// Puts the finalizer on the object, or takes it off; tells whether that was a change.

@@ -145,9 +145,9 @@ impl CommitLog {
         })
     }
 
-    /// Logs one row mutation: `make` gets its first sequence number and returns the record, which it has by then put into
-    /// memtables or will before it returns; the record takes one sequence number per entry.
-    pub(crate) fn append(&self, make: impl FnOnce(u64) -> Record) -> Result<Appended> {
+    /// Logs one row mutation: `make` gets its first sequence number, puts the record into memtables and returns it, or
+    /// refuses, and nothing is logged. The record takes one sequence number per entry.
+    pub(crate) fn append(&self, make: impl FnOnce(u64) -> Result<Record>) -> Result<Appended> {
         let mut open = self.open.lock();
         while open.frame.len() >= GROUP_BYTES && !open.failed && !open.closed {
             self.taken.wait(&mut open);
@@ -155,7 +155,7 @@ impl CommitLog {
         if open.failed || open.closed {
             return Err(self.refusal());
         }
-        let record = make(open.last_sequence + 1);
+        let record = make(open.last_sequence + 1)?;
         open.last_sequence += record.entries.len() as u64;
         let last = open.last_sequence;
         record.encode(&mut open.frame);

@@ -458,7 +458,9 @@ fn losses(ignored: Option<Sync>, seeds: std::ops::Range<u64>) -> usize {
         }
         if random.chance(50) {
             // Written, but the power goes before it is synced.
-            subject.log("s", vec![put("f", "q", 1, &"v".repeat(20_000))]).expect("log");
+            subject
+                .log("s", vec![put("f", "q", 1, &"v".repeat(20_000))])
+                .expect("log");
             subject.disk.fail_in(1);
             assert!(subject.store.log().expect("log").commit().is_err());
         }
@@ -491,12 +493,7 @@ fn hazard_18_nothing_acknowledged_is_lost_at_a_crash() {
 
 #[test]
 fn hazard_18_each_sync_left_out_is_noticed() {
-    for sync in [
-        Sync::Group,
-        Sync::Folder,
-        Sync::Parent,
-        Sync::Object,
-    ] {
+    for sync in [Sync::Group, Sync::Folder, Sync::Parent, Sync::Object] {
         assert!(
             losses(Some(sync), 0..40) > 0,
             "{sync:?} left out, and no crash lost anything"

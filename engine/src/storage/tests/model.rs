@@ -86,6 +86,7 @@ impl Schedule {
             94..95 => self.subject().compact_fully(),
             95..97 => self.change_schema(),
             97..98 => self.reopen(),
+            98..99 => self.fail_and_crash(),
             _ => self.crash(),
         }
     }
@@ -132,6 +133,19 @@ impl Schedule {
             assert_eq!(found, model(&self.durable), "after a crash");
             self.written = self.durable.clone();
         }
+    }
+
+    /// Some call of a flush, compaction or commit fails, and all after it; then the power goes.
+    fn fail_and_crash(&mut self) {
+        let calls = self.random.below(25);
+        let subject = self.subject.as_ref().expect("open");
+        subject.disk.fail_in(calls);
+        let _ = match self.random.below(3) {
+            0 => subject.each(|store, table, tablet| store.flush(table, tablet).map(drop)),
+            1 => subject.each(|store, table, tablet| store.compact_fully(table, tablet)),
+            _ => subject.store.log().and_then(|log| log.commit().map(drop)),
+        };
+        self.crash();
     }
 
     fn change_schema(&mut self) {

@@ -1,16 +1,16 @@
 //! A real server on a free port with a real store in a temporary folder, its client, and a plain socket for what no client
 //! sends.
-#![allow(dead_code, reason = "each suite uses its part")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::TryStreamExt;
 use tablemount_api::{
     Base64, FamilyName, FamilySchema, MutateRequest, Mutation, PutTable, Qualifier, RowKey,
     RowMutation, TableName, Timestamp,
 };
-use tablemount_client::{Client, TokenSource};
+use tablemount_client::{Client, RowChunk, TokenSource};
 use tablemount_engine::access::{Anonymous, StaticAuthenticator};
 use tablemount_engine::http::{EngineSlot, HttpServer, Limits};
 use tablemount_engine::{Config, Engine};
@@ -253,4 +253,31 @@ pub(crate) fn mutate(rows: impl IntoIterator<Item = (RowKey, Vec<Mutation>)>) ->
     MutateRequest {
         rows: rows.collect(),
     }
+}
+
+/// Cells as `row family:qualifier@timestamp=value`.
+pub(crate) fn text(rows: &[RowChunk]) -> Vec<String> {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let cells = rows
+        .iter()
+        .flat_map(|row| row.cells.iter().map(move |cell| (&row.row, cell)));
+    cells
+        .map(|(row, cell)| {
+            let value = match (&cell.value, cell.length) {
+                (Some(value), _) => lossy(&value.0),
+                (None, length) => format!("{length:?}"),
+            };
+            let (row, column) = (lossy(row.bytes()), lossy(cell.qualifier.bytes()));
+            format!("{row} {}:{column}@{}={value}", cell.family, cell.timestamp)
+        })
+        .collect()
+}
+
+/// Everything in the request's bounds, of table `t`.
+pub(crate) async fn all(client: &Client, request: ReadRequest) -> Vec<RowChunk> {
+    client
+        .read_all(&table("t"), request)
+        .try_collect()
+        .await
+        .expect("read")
 }
