@@ -59,7 +59,7 @@ show "ls -R $row"
 show "cat $row/text/%empty/latest"
 show "tail -n +1 $row/text/%empty/[0-9]*"
 show "cat stocks/@at/2008-07-02/AAPL/price/close/latest; echo"
-show "ls stocks/AAPL/price/close | tail -n 3"
+show "ls -lt --time-style=+%F stocks/AAPL/price/close | head -n 5"
 
 if [ -t 0 ] && [ -t 1 ]; then
 	cat <<-TEXT

@@ -306,7 +306,10 @@ mod tests {
     fn levels_include_those_below() {
         assert_eq!(Access::Admin.require(Access::ReadWrite), Ok(()));
         assert_eq!(
-            Access::Read.require(Access::ReadWrite).unwrap_err().message,
+            Access::Read
+                .require(Access::ReadWrite)
+                .expect_err("refused")
+                .message,
             "this needs the access ReadWrite; the caller has Read"
         );
     }

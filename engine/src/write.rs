@@ -181,18 +181,18 @@ fn update(
     let key = row.row.bytes();
     let _lock = store.lock_exclusive(tablet.id, key);
     let mut update = RowUpdate::new(tablet.state(), schema, key, timestamp, store.clock.now());
-    if let Some(check) = &row.check {
-        if !update.holds(check)? {
-            // What was read may not be durable yet.
-            let group = store.log()?.newest_group();
-            return Ok((
-                RowResult {
-                    applied: false,
-                    cells: Vec::new(),
-                },
-                group,
-            ));
-        }
+    if let Some(check) = &row.check
+        && !update.holds(check)?
+    {
+        // What was read may not be durable yet.
+        let group = store.log()?.newest_group();
+        return Ok((
+            RowResult {
+                applied: false,
+                cells: Vec::new(),
+            },
+            group,
+        ));
     }
     for mutation in &row.mutations {
         update.apply(mutation)?;

@@ -22,7 +22,7 @@ use crate::lookahead::{Ahead, Walks};
 use crate::place::{CellFact, Place};
 use crate::remote::Remote;
 use crate::tables::Tables;
-use crate::window::{Content, First, Scope, Window, Windows};
+use crate::window::{First, Scope, Window, Windows};
 
 const STRIPES: usize = 64;
 /// Rows asked for ahead at most.
@@ -138,7 +138,7 @@ impl Facts {
                 .hit(scope, place, inside, self.clock.now());
             return Ok(first);
         }
-        let info = self.tables.get(&scope.table).await?;
+        let info = self.tables.recent(&scope.table).await?;
         let ahead = self
             .walks
             .lock()
@@ -191,9 +191,13 @@ impl Facts {
             .lock()
             .values
             .miss(scope, place, true, self.clock.now());
-        let Some(lengths) = (ahead.places > 1)
-            .then(|| self.windows.lock().from(scope, place, self.clock.now()))
-            .flatten()
+        if ahead.places == 1 {
+            return Ok(None);
+        }
+        let info = self.tables.recent(&scope.table).await?;
+        let Some(lengths) = self
+            .lengths_ahead(scope, &info, place, ahead.places)
+            .await?
         else {
             return Ok(None);
         };
@@ -201,18 +205,39 @@ impl Facts {
         if cells < 2 {
             return Ok(None);
         }
-        let info = self.tables.get(&scope.table).await?;
-        let window = self
-            .fetch(
-                scope,
-                &info,
-                Fetch::values(scope, &info, &lengths, place, cells)?,
-            )
-            .await?;
+        let fetch = Fetch::values(scope, &info, &lengths, place, cells)?;
+        let window = self.fetch(scope, &info, fetch).await?;
         Ok(match window.first_in(place) {
             Some(First::Cell(cell)) if cell.value.is_some() => Some(cell),
             _ => None,
         })
+    }
+
+    /// What comes from `place` on, without values. If little of it is known, more rows are asked for first, so that values and
+    /// lengths come in step.
+    async fn lengths_ahead(
+        &self,
+        scope: &Scope,
+        info: &TableInfo,
+        place: &Place,
+        cells: u64,
+    ) -> Result<Option<Arc<Window>>, Failure> {
+        let now = self.clock.now();
+        let Some(known) = self.windows.lock().from(scope, place, now) else {
+            return Ok(None);
+        };
+        let row = Place::row(place.row.clone());
+        let reach = known.from(place).map_or(0, |(_, cells)| cells.len() as u64);
+        if scope.reverse || known.high.is_none() || reach * 2 >= cells || !known.covers_start(&row)
+        {
+            return Ok(Some(known));
+        }
+        let ahead = Ahead {
+            places: cells.min(ROWS_AHEAD),
+            inside: true,
+        };
+        let fetch = Fetch::lengths(scope, info, &row, ahead)?;
+        self.fetch(scope, info, fetch).await.map(Some)
     }
 
     async fn fetch(
@@ -223,6 +248,11 @@ impl Facts {
     ) -> Result<Arc<Window>, Failure> {
         let fetched = self.clock.now();
         let page = self.remote.read_page(&scope.table, &fetch.request).await?;
+        let renewed = match fetch.is_known(info, &page) {
+            true => None,
+            false => Some(self.tables.ask(&scope.table).await?),
+        };
+        let info = renewed.as_deref().unwrap_or(info);
         let window = Arc::new(fetch.window(scope, info, page, fetched));
         self.windows.lock().insert(window.clone());
         Ok(window)
@@ -246,14 +276,9 @@ fn answer(window: &Window, place: &Place, inside: bool) -> Option<First> {
 
 /// How many cells from `place` on have values that together are small enough to ask for ahead.
 fn affordable(window: &Window, place: &Place, most: u64) -> u64 {
-    let Content::Cells { .. } = window.content else {
+    let Some((_, cells)) = window.from(place) else {
         return 0;
     };
-    let Some((before, cells)) = window.from(place) else {
-        return 0;
-    };
-    // Without a cell before it in its row, the request may have to begin with the row.
-    debug_assert!(before.is_none_or(|before| !before.is_in(place)));
     let same_row = |cell: &&CellFact| !window.scope.reverse || cell.row == place.row;
     let mut bytes = 0;
     cells

@@ -214,6 +214,17 @@ impl Fetch {
         Ok(fetch)
     }
 
+    /// Whether `info` has all families of the page.
+    pub(crate) fn is_known(&self, info: &TableInfo, page: &Page) -> bool {
+        let mut cells = page.rows.iter().flat_map(|row| &row.cells);
+        let mut last: Option<&FamilyName> = None;
+        cells.all(|cell| {
+            let seen = last == Some(&cell.family);
+            last = Some(&cell.family);
+            seen || family_id(info, &cell.family).is_some()
+        })
+    }
+
     /// What the page told.
     pub(crate) fn window(
         &self,
@@ -264,7 +275,7 @@ fn cut(info: &TableInfo, next: &Position, reverse: bool) -> Edge {
         (None, true) => row.before(),
         (None, false) | (Some(_), true) => row.after(),
         (Some(cell), false) => Place {
-            // One made within the last second comes after all that are known.
+            // One that is not known comes after all that are.
             family: Some(family_id(info, &cell.family).unwrap_or(u64::MAX)),
             qualifier: Some(cell.qualifier.bytes().clone()),
             timestamp: cell.timestamp.map(|timestamp| timestamp.0),
@@ -274,7 +285,7 @@ fn cut(info: &TableInfo, next: &Position, reverse: bool) -> Edge {
     }
 }
 
-/// The cells of a page. A family that `info` does not know was made within the last second; its cells show next second.
+/// The cells of a page. A family that `info` does not know is one that went again meanwhile.
 fn facts(info: &TableInfo, rows: Vec<tablemount_client::RowChunk>) -> Vec<CellFact> {
     let mut facts = Vec::with_capacity(rows.iter().map(|row| row.cells.len()).sum());
     for chunk in rows {

@@ -97,7 +97,7 @@ impl Filesystem {
         let Node::Table { scope, rows } = table else {
             return Err(Failure::NotDirectory);
         };
-        let created = self.facts.tables.get(&scope.table).await?.created;
+        let created = self.facts.tables.recent(&scope.table).await?.created;
         let fetched = self.facts.clock.now();
         let start = (!rows.start.is_empty())
             .then(|| RowKey::new(rows.start.clone()))
@@ -142,11 +142,12 @@ impl Filesystem {
     }
 
     async fn family_names(&self, row: &Row) -> Result<Page, Failure> {
-        let info = self.facts.tables.get(&row.scope.table).await?;
         let known = self
             .facts
             .all_cells(&row.scope, &Place::row(row.key.clone()))
             .await?;
+        // Asked for after the cells, since what they told may have renewed it.
+        let info = self.facts.tables.recent(&row.scope.table).await?;
         let has: Vec<u64> = match known {
             Some(cells) => cells.iter().map(|cell| cell.family).collect(),
             None => {

@@ -60,8 +60,12 @@ impl Stat {
 impl Facts {
     /// Where the family's cells lie; [`Failure::Absent`] if the table has no such family.
     pub(crate) async fn family_place(&self, family: &Family) -> Result<Place, Failure> {
-        let info = self.tables.get(&family.row.scope.table).await?;
-        let id = family_id(&info, &family.family).ok_or(Failure::Absent)?;
+        let table = &family.row.scope.table;
+        let mut id = family_id(&*self.tables.recent(table).await?, &family.family);
+        if id.is_none() {
+            id = family_id(&*self.tables.get(table).await?, &family.family);
+        }
+        let id = id.ok_or(Failure::Absent)?;
         Ok(Place::family(family.row.key.clone(), id))
     }
 
@@ -104,7 +108,7 @@ impl Filesystem {
                 facts.tables.get(&scope.table).await?.created,
             )),
             Node::Row(row) => {
-                let info = facts.tables.get(&row.scope.table).await?;
+                let info = facts.tables.recent(&row.scope.table).await?;
                 facts.row_exists(row).await?;
                 Ok(Stat::directory(info.created))
             }
@@ -112,7 +116,7 @@ impl Filesystem {
                 let place = facts.family_place(family).await?;
                 facts.first_cell(&family.row.scope, &place).await?;
                 Ok(Stat::directory(
-                    facts.tables.get(&family.row.scope.table).await?.created,
+                    facts.tables.recent(&family.row.scope.table).await?.created,
                 ))
             }
             Node::Column { column, .. } => Ok(Stat::directory(Timestamp(

@@ -1,10 +1,11 @@
-//! What is known of tables: asked for at most once a second.
+//! What is known of tables: whether one is there is asked for at most once a second, its families less often.
 //!
-//! **Invariants**: an answer, absence included, holds for [`TTL`]; at most [`MAX_TABLES`] answers are held.
+//! **Invariants**: that a table is there, or not, holds for [`TTL`], its families and time for [`SCHEMA_TTL`]; at most
+//! [`MAX_TABLES`] answers are held.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tablemount_api::{FamilyName, TableInfo, TableName};
@@ -15,6 +16,8 @@ use crate::remote::Remote;
 use crate::window::TTL;
 
 const MAX_TABLES: usize = 1024;
+/// How long families and their ids are taken to be as they were; a family that turns up meanwhile is asked for at once.
+const SCHEMA_TTL: Duration = Duration::from_secs(10);
 
 /// The tables of the last second.
 pub(crate) struct Tables {
@@ -34,26 +37,37 @@ impl Tables {
 
     /// The table; [`Failure::Absent`] if there is none.
     pub(crate) async fn get(&self, table: &TableName) -> Result<Arc<TableInfo>, Failure> {
+        match self.known(table, TTL) {
+            Some(info) => info.ok_or(Failure::Absent),
+            None => self.ask(table).await,
+        }
+    }
+
+    /// The table as it was lately, for whoever reads it anyway and so learns whether it is there.
+    pub(crate) async fn recent(&self, table: &TableName) -> Result<Arc<TableInfo>, Failure> {
+        match self.known(table, SCHEMA_TTL) {
+            Some(Some(info)) => Ok(info),
+            _ => self.get(table).await,
+        }
+    }
+
+    /// The table as it is now.
+    pub(crate) async fn ask(&self, table: &TableName) -> Result<Arc<TableInfo>, Failure> {
         let now = self.clock.now();
-        let known = self
-            .known
-            .lock()
-            .get(table)
-            .filter(|(at, _)| now.duration_since(*at) < TTL)
-            .cloned();
-        let info = match known {
-            Some((_, info)) => info,
-            None => {
-                let info = match self.remote.table(table).await {
-                    Ok(info) => Some(Arc::new(info)),
-                    Err(failure) if failure.is_absent() => None,
-                    Err(failure) => return Err(failure),
-                };
-                self.note(now, [(table.clone(), info.clone())]);
-                info
-            }
+        let info = match self.remote.table(table).await {
+            Ok(info) => Some(Arc::new(info)),
+            Err(failure) if failure.is_absent() => None,
+            Err(failure) => return Err(failure),
         };
+        self.note(now, [(table.clone(), info.clone())]);
         info.ok_or(Failure::Absent)
+    }
+
+    fn known(&self, table: &TableName, ttl: Duration) -> Option<Option<Arc<TableInfo>>> {
+        let now = self.clock.now();
+        let known = self.known.lock();
+        let (at, info) = known.get(table)?;
+        (now.saturating_duration_since(*at) < ttl).then(|| info.clone())
     }
 
     /// All tables by name.
@@ -83,7 +97,7 @@ impl Tables {
         let mut known = self.known.lock();
         for (name, info) in tables {
             if known.len() >= MAX_TABLES {
-                known.retain(|_, (at, _)| now.saturating_duration_since(*at) < TTL);
+                known.retain(|_, (at, _)| now.saturating_duration_since(*at) < SCHEMA_TTL);
             }
             if known.len() < MAX_TABLES {
                 known.insert(name, (now, info));

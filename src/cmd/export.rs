@@ -67,7 +67,7 @@ type Out = BufWriter<StdoutLock<'static>>;
 
 enum Writer {
     Ndjson(Out),
-    Csv(csv::Writer<Out>),
+    Csv(Box<csv::Writer<Out>>),
 }
 
 impl Writer {
@@ -79,7 +79,7 @@ impl Writer {
                 writer
                     .write_record(LONG_HEADER)
                     .map_err(std::io::Error::from)?;
-                Self::Csv(writer)
+                Self::Csv(Box::new(writer))
             }
         })
     }
@@ -96,10 +96,11 @@ impl Writer {
     }
 
     fn finish(self) -> anyhow::Result<()> {
-        Ok(match self {
+        match self {
             Self::Ndjson(mut out) => out.flush()?,
             Self::Csv(mut writer) => writer.flush()?,
-        })
+        }
+        Ok(())
     }
 }
 

@@ -1,25 +1,16 @@
-//! Sends row mutations in batches: four lanes, each with one request at a time, so that requests overlap but lines of one row
-//! keep their order.
+//! Hands lines out to four lanes and makes batches of them.
 //!
-//! **Invariants**: a request that failed for want of an answer is sent again, which is exact because every cell has its
-//! timestamp; a batch that the server refuses as a whole is halved until the bad lines are found; everything else ends the
-//! import.
+//! **Invariant**: lines of one row go through one lane, in their order.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use bytes::Bytes;
-use tablemount_api::{
-    ErrorCode, FamilyName, MutateRequest, Mutation, Qualifier, RowKey, RowMutation, TableName,
-    Timestamp,
-};
-use tablemount_client::{Client, Error};
+use tablemount_api::{Mutation, RowMutation, TableName};
+use tablemount_client::Client;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
+use super::send::{Batch, Cell, Part, Target, lane};
 use super::{Line, Report, Source};
 use crate::cmd::put::LARGE_VALUE_BYTES;
 
@@ -28,44 +19,6 @@ const BATCH_ROWS: usize = 2_000;
 const BATCH_BYTES: usize = 1 << 20;
 /// What a cell takes in a request besides its bytes, roughly.
 const CELL_BYTES: usize = 100;
-/// For how long a request without an answer is sent again.
-const RETRY_FOR: Duration = Duration::from_secs(60);
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_LONGEST: Duration = Duration::from_secs(5);
-
-/// Where rows go.
-#[derive(Clone)]
-struct Target {
-    client: Client,
-    table: TableName,
-    report: Arc<Report>,
-}
-
-/// A line, or a part of it that is sent on its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Part {
-    /// The line's number.
-    line: u64,
-    /// With this one the line is written.
-    last: bool,
-}
-
-/// What one request carries.
-enum Batch {
-    Rows {
-        parts: Vec<Part>,
-        rows: Vec<RowMutation>,
-    },
-    /// A value too long for JSON.
-    Value { part: Part, row: RowKey, cell: Cell },
-}
-
-struct Cell {
-    family: FamilyName,
-    qualifier: Qualifier,
-    timestamp: Option<Timestamp>,
-    value: Bytes,
-}
 
 /// Writes all lines of `source`; an error says why the import stopped before the end.
 pub(crate) async fn load(
@@ -235,157 +188,9 @@ fn take_large(row: &mut RowMutation) -> Vec<Cell> {
     Vec::into_iter(large).filter_map(cell).collect()
 }
 
-async fn lane(target: Target, mut batches: mpsc::Receiver<Batch>) -> anyhow::Result<()> {
-    while let Some(batch) = batches.recv().await {
-        match batch {
-            Batch::Rows { numbers, rows } => target.rows(&numbers, rows).await?,
-            Batch::Value {
-                number,
-                row,
-                cell,
-                closes_row,
-            } => target.value(number, &row, &cell, closes_row).await?,
-        }
-    }
-    Ok(())
-}
-
-impl Target {
-    async fn rows(&self, numbers: &[u64], rows: Vec<RowMutation>) -> anyhow::Result<()> {
-        let request = MutateRequest { rows };
-        match self.mutate(&request).await {
-            Ok(()) => self.report.written(numbers.len() as u64),
-            Err(error) if is_bad_line(&error) => {
-                self.find_bad(numbers, &request.rows, error).await?
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    /// Halves a refused batch until the lines that the server does not take are known by their numbers.
-    async fn find_bad(
-        &self,
-        numbers: &[u64],
-        rows: &[RowMutation],
-        refusal: Error,
-    ) -> anyhow::Result<()> {
-        let mut refused: Vec<(Range<usize>, Error)> = vec![(0..rows.len(), refusal)];
-        while let Some((range, error)) = refused.pop() {
-            if range.len() == 1 {
-                self.report.bad(numbers[range.start], &error.to_string());
-                continue;
-            }
-            let middle = range.start + range.len() / 2;
-            for half in [middle..range.end, range.start..middle] {
-                match self
-                    .mutate(&MutateRequest {
-                        rows: rows[half.clone()].to_vec(),
-                    })
-                    .await
-                {
-                    Ok(()) => self.report.written(half.len() as u64),
-                    Err(error) if is_bad_line(&error) => refused.push((half, error)),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn mutate(&self, request: &MutateRequest) -> Result<(), Error> {
-        self.send(Request::Mutate(request)).await
-    }
-
-    async fn value(
-        &self,
-        number: u64,
-        row: &RowKey,
-        cell: &Cell,
-        closes_row: bool,
-    ) -> anyhow::Result<()> {
-        match self.send(Request::Value(row, cell)).await {
-            Ok(()) => self.report.written(u64::from(closes_row)),
-            Err(error) if is_bad_line(&error) => self.report.bad(number, &error.to_string()),
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    /// Sends the request until it has an answer, for a minute.
-    async fn send(&self, request: Request<'_>) -> Result<(), Error> {
-        let end = Instant::now() + RETRY_FOR;
-        let mut pause = RETRY_FIRST;
-        loop {
-            match self.send_once(request).await {
-                Err(error) if is_passing(&error) && Instant::now() + pause < end => {
-                    tracing::debug!(%error, ?pause, "send again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RETRY_LONGEST);
-                }
-                result => return result,
-            }
-        }
-    }
-
-    async fn send_once(&self, request: Request<'_>) -> Result<(), Error> {
-        match request {
-            Request::Mutate(request) => self.client.mutate(&self.table, request).await.map(drop),
-            Request::Value(
-                row,
-                Cell {
-                    family,
-                    qualifier,
-                    timestamp,
-                    value,
-                },
-            ) => {
-                let sent = self.client.put_value(
-                    &self.table,
-                    row,
-                    family,
-                    qualifier,
-                    *timestamp,
-                    value.clone(),
-                );
-                sent.await.map(drop)
-            }
-        }
-    }
-}
-
-/// What is sent, and sent again.
-#[derive(Clone, Copy)]
-enum Request<'a> {
-    Mutate(&'a MutateRequest),
-    Value(&'a RowKey, &'a Cell),
-}
-
-/// Whether the refusal is about what was sent.
-fn is_bad_line(error: &Error) -> bool {
-    matches!(
-        error.code(),
-        Some(ErrorCode::InvalidArgument | ErrorCode::TooLarge)
-    )
-}
-
-/// Whether the same request may well succeed later.
-fn is_passing(error: &Error) -> bool {
-    match error {
-        Error::Timeout { .. } | Error::Unreachable { .. } => true,
-        Error::Refused(error) => {
-            matches!(
-                error.code,
-                ErrorCode::Unavailable | ErrorCode::DeadlineExceeded | ErrorCode::ResourceExhausted
-            )
-        }
-        Error::Protocol { .. } | Error::Config(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tablemount_api::Base64;
+    use tablemount_api::{Base64, FamilyName, Qualifier, RowKey, Timestamp};
 
     use super::*;
 
@@ -402,7 +207,7 @@ mod tests {
         let (queue, mut batches) = mpsc::channel(100);
         let mut queue = Queue {
             queue,
-            numbers: Vec::new(),
+            parts: Vec::new(),
             rows: Vec::new(),
             bytes: 0,
         };
@@ -414,14 +219,13 @@ mod tests {
         assert!(queue.push(1, row).is_ok() && queue.flush().is_ok());
         let mut sent = Vec::new();
         while let Ok(batch) = batches.try_recv() {
-            sent.push(match batch {
-                Batch::Rows { rows, .. } => {
-                    (rows.iter().map(|row| row.mutations.len()).sum(), true)
+            match batch {
+                Batch::Rows { rows, parts } => {
+                    let of = |(row, part): (&RowMutation, &Part)| (row.mutations.len(), part.last);
+                    sent.extend(rows.iter().zip(&parts).map(of));
                 }
-                Batch::Value {
-                    cell, closes_row, ..
-                } => (cell.value.len(), closes_row),
-            });
+                Batch::Value { cell, part, .. } => sent.push((cell.value.len(), part.last)),
+            }
         }
         sent
     }
@@ -431,21 +235,16 @@ mod tests {
         let large = LARGE_VALUE_BYTES + 1;
         assert_eq!(
             pushed(vec![put(large), put(1), put(large)]),
-            [(1, true), (large, false), (large, false)]
+            [(1, false), (large, false), (large, true)]
         );
-        assert_eq!(
-            pushed(vec![put(large), put(large)]),
-            [(large, false), (large, true)]
-        );
+        assert_eq!(pushed(vec![put(large)]), [(large, true)]);
+        assert_eq!(pushed(vec![put(1), put(2)]), [(2, true)]);
     }
 
     #[test]
     fn rows_of_many_cells_are_split() {
-        let sent = pushed(vec![put(1); RowMutation::MAX_MUTATIONS + 5]);
-        assert_eq!(
-            sent.iter().map(|(cells, _)| cells).sum::<usize>(),
-            RowMutation::MAX_MUTATIONS + 5
-        );
-        assert!(sent.len() > 1, "{sent:?}");
+        const MAX: usize = RowMutation::MAX_MUTATIONS;
+        assert_eq!(pushed(vec![put(1); MAX]), [(MAX, true)]);
+        assert_eq!(pushed(vec![put(1); MAX + 5]), [(MAX, false), (5, true)]);
     }
 }

@@ -14,6 +14,7 @@ mod families;
 mod lanes;
 mod ndjson;
 mod report;
+mod send;
 mod times;
 
 pub(crate) use csv::{CsvOptions, CsvSource};

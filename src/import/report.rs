@@ -87,11 +87,15 @@ impl Report {
         text
     }
 
-    /// The counts with time and speed.
+    /// The counts with the time, and with the speed where that means something.
     pub(crate) fn summary(&self) -> String {
-        let seconds = self.started.elapsed().as_secs_f64().max(0.001);
-        let speed = HumanCount((self.rows() as f64 / seconds) as u64);
-        format!("{} in {seconds:.1} s, {speed} rows/s", self.counts())
+        let seconds = self.started.elapsed().as_secs_f64();
+        let mut text = format!("{} in {seconds:.1} s", self.counts());
+        if seconds >= 1.0 {
+            let speed = HumanCount((self.rows() as f64 / seconds) as u64);
+            text.push_str(&format!(", {speed} rows/s"));
+        }
+        text
     }
 }
 

@@ -114,7 +114,16 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
 
 /// The lines that a process has printed so far.
 #[derive(Clone, Default)]
-pub struct Lines(Arc<(Mutex<(Vec<String>, bool)>, Condvar)>);
+pub struct Lines {
+    printed: Arc<Mutex<Printed>>,
+    changed: Arc<Condvar>,
+}
+
+#[derive(Default)]
+struct Printed {
+    lines: Vec<String>,
+    ended: bool,
+}
 
 impl Lines {
     fn follow(input: impl Read + Send + 'static) -> Self {
@@ -122,37 +131,47 @@ impl Lines {
         let follower = lines.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(input).lines().map_while(Result::ok) {
-                follower.0.0.lock().expect("lines").0.push(line);
-                follower.0.1.notify_all();
+                follower.update(|printed| printed.lines.push(line));
             }
-            follower.0.0.lock().expect("lines").1 = true;
-            follower.0.1.notify_all();
+            follower.update(|printed| printed.ended = true);
         });
         lines
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Printed)) {
+        change(&mut self.printed.lock().expect("lines"));
+        self.changed.notify_all();
     }
 
     /// What `find` makes of the first line that it takes, from line `from` on.
     #[track_caller]
     pub fn wait<T>(&self, from: usize, find: impl Fn(&str) -> Option<T>) -> T {
         let end = Instant::now() + DEADLINE;
-        let (lock, changed) = &*self.0;
-        let mut lines = lock.lock().expect("lines");
+        let mut printed = self.printed.lock().expect("lines");
         loop {
-            if let Some(found) = lines.0.iter().skip(from).find_map(|line| find(line)) {
+            if let Some(found) = printed.lines.iter().skip(from).find_map(|line| find(line)) {
                 return found;
             }
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!lines.1 && !left.is_zero(), "not among {:#?}", lines.0);
-            lines = changed.wait_timeout(lines, left).expect("lines").0;
+            assert!(
+                !printed.ended && !left.is_zero(),
+                "not among {:#?}",
+                printed.lines
+            );
+            printed = self.changed.wait_timeout(printed, left).expect("lines").0;
         }
     }
 
     pub fn count(&self) -> usize {
-        self.0.0.lock().expect("lines").0.len()
+        self.printed.lock().expect("lines").lines.len()
     }
 
+    /// All lines of a process that has ended.
     pub fn all(&self) -> Vec<String> {
-        self.0.0.lock().expect("lines").0.clone()
+        eventually("the last line", || {
+            let printed = self.printed.lock().expect("lines");
+            printed.ended.then(|| printed.lines.clone())
+        })
     }
 }
 

@@ -143,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("token");
         let authorization = Authorization::new(TokenSource::File(path.clone())).expect("valid");
-        let missing = authorization.header().unwrap_err().to_string();
+        let missing = authorization.header().expect_err("refused").to_string();
         assert_eq!(
             missing,
             format!("token file {}: no such file", path.display())

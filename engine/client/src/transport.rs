@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn bad_urls_are_named() {
         let check = |url: &str, expected: &str| {
-            assert_eq!(parse_base(url).unwrap_err().to_string(), expected);
+            assert_eq!(parse_base(url).expect_err("refused").to_string(), expected);
         };
         let example = "expected such as http://127.0.0.1:8080";
         check(

@@ -116,10 +116,10 @@ impl Page {
             });
         }
         // That the reader of the lines is gone needs no answer.
-        if self.send().is_ok() {
-            if let Err(error) = read {
-                let _ = (self.sink)(Err(error));
-            }
+        if self.send().is_ok()
+            && let Err(error) = read
+        {
+            let _ = (self.sink)(Err(error));
         }
     }
 
@@ -230,10 +230,10 @@ impl Page {
             for reader in readers.iter_mut() {
                 reader.seek(&from, to.clone())?;
             }
-            if readers.iter().any(|reader| reader.next_row().is_some()) {
-                if let Stop::Page(next) = self.read_row(readers, &row)? {
-                    return Ok(Some(next));
-                }
+            if readers.iter().any(|reader| reader.next_row().is_some())
+                && let Stop::Page(next) = self.read_row(readers, &row)?
+            {
+                return Ok(Some(next));
             }
             below = row;
         }

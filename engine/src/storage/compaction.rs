@@ -71,7 +71,7 @@ mod tests {
     fn rewriting_is_logarithmic() {
         let (mut files, mut rewritten) = (Vec::new(), 0);
         for _ in 0..4096 {
-            files.push(1_u64);
+            files.extend([1_u64]);
             while let Some(choice) = choose(&files) {
                 let merged: u64 = files[choice.files.clone()].iter().sum();
                 rewritten += merged;

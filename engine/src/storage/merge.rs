@@ -140,10 +140,10 @@ impl MemtableCursor {
 
     fn next(&mut self) {
         self.at += 1;
-        if self.at == self.chunk.len() {
-            if let Some((last, _)) = self.chunk.pop() {
-                self.fill(Bound::Excluded(&last));
-            }
+        if self.at == self.chunk.len()
+            && let Some((last, _)) = self.chunk.pop()
+        {
+            self.fill(Bound::Excluded(&last));
         }
     }
 }

@@ -267,7 +267,7 @@ impl FamilyCursor {
             let timestamp = parts.timestamp;
             let verdict = self.judge.judge(&parts, &stored);
             self.steps += 1;
-            if self.steps % 4096 == 0 {
+            if self.steps.is_multiple_of(4096) {
                 self.patience.check()?;
             }
             match (verdict, stored) {

@@ -73,7 +73,7 @@ async fn bad_input_gets_one_clear_error() {
         "{\"rows\":",
         400,
         invalid,
-        "request body: EOF while parsing a value at line 1 column 8",
+        "request body: rows: EOF while parsing a value at line 1 column 8",
     )
     .await;
     let typo = "request body: row: unknown field `row`, expected `rows` at line 1 column 6";

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use tablemount_api::{
-    Base64, FamilyName, FamilySchema, MutateRequest, Mutation, PutTable, Qualifier, RowKey,
-    RowMutation, TableName, Timestamp,
+    Base64, FamilyName, FamilySchema, MutateRequest, Mutation, PutTable, Qualifier, ReadRequest,
+    RowKey, RowMutation, TableName, Timestamp,
 };
 use tablemount_client::{Client, RowChunk, TokenSource};
 use tablemount_engine::access::{Anonymous, StaticAuthenticator};

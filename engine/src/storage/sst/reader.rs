@@ -300,13 +300,12 @@ impl SstCursor {
             self.index.seek(key).ok_or_else(|| self.index_damaged())?;
             self.load_block()?;
         }
-        if let Some(block) = &mut self.block {
-            if let Some(last) = block
+        if let Some(block) = &mut self.block
+            && let Some(last) = block
                 .last_below(key)
                 .ok_or_else(|| damaged(&self.sst, &self.index))?
-            {
-                return Ok(Some(last));
-            }
+        {
+            return Ok(Some(last));
         }
         // It is the last of the block before, whose last key the index holds.
         let from = self

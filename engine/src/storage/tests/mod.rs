@@ -308,6 +308,6 @@ fn read_lines(store: &Store, request: &ReadRequest) -> Result<Vec<ReadLine>> {
         take,
     )?
     .run(store);
-    let found = std::mem::replace(&mut *lines.lock(), Err(Error::Io("taken".to_owned())));
-    found
+
+    std::mem::replace(&mut *lines.lock(), Err(Error::Io("taken".to_owned())))
 }
