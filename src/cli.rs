@@ -94,6 +94,8 @@ fn execute(command: Command) -> anyhow::Result<()> {
 pub(crate) fn block_on(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        // More than an engine has requests in flight: each may hold a thread that waits for a disk, and flushes need one too.
+        .max_blocking_threads(2048)
         .build()?;
     let result = runtime.block_on(future);
     // A thread that is blocked in a read of stdin must not hold up the end.

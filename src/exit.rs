@@ -10,7 +10,7 @@ use tablemount_api::ErrorCode;
 
 /// Shown under the help of the command.
 pub(crate) const CODES: &str = "\
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 not found (table, row or cell), 4 done in part (import met bad lines).";
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 not found (table, column family, row or cell), 4 done in part (import met bad lines).";
 
 const ERROR: u8 = 1;
 const USAGE: u8 = 2;
@@ -51,6 +51,12 @@ impl Failure {
         }
         .into()
     }
+
+    /// Another process has said why.
+    pub(crate) fn told(code: u8) -> anyhow::Error {
+        let message = String::new();
+        Self { code, message }.into()
+    }
 }
 
 impl fmt::Display for Failure {
@@ -67,7 +73,10 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&message(&error));
+            let message = message(&error);
+            if !message.is_empty() {
+                report(&message);
+            }
             ExitCode::from(code_of(&error))
         }
     }

@@ -1,5 +1,7 @@
 //! The command line against a real engine process: what it prints, how it ends, what it refuses.
 
+#[path = "cli/damage.rs"]
+mod damage;
 #[path = "cli/refusals.rs"]
 mod refusals;
 mod support;

@@ -267,7 +267,7 @@ spec:
     .ok();
     eventually("the mount", || {
         let listed = in_reader(&["ls", "/shared/mnt"]);
-        if listed.stdout == b"blogtable\nusertable\n" {
+        if listed.stdout == b"@help\nblogtable\nusertable\n" {
             Ok(())
         } else {
             Err(format!("{listed:?}"))

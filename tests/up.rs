@@ -196,6 +196,63 @@ fn the_mount_shows_the_examples_and_ends_with_the_process() {
     assert_eq!(fs::read_dir(&mount.0).expect("unmounted").count(), 0);
 }
 
+/// Whether a process runs that has `argument` on its command line.
+fn runs_with(argument: &Path) -> bool {
+    let with = |entry: fs::DirEntry| {
+        // It may end while it is looked at.
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0)
+            .any(|word| word == argument.as_os_str().as_encoded_bytes())
+    };
+    fs::read_dir("/proc")
+        .expect("processes")
+        .filter_map(Result::ok)
+        .any(with)
+}
+
+#[test]
+fn a_mount_in_the_background_ends_with_umount() {
+    use std::os::unix::process::CommandExt as _;
+    if !can_mount() {
+        return;
+    }
+    let folder = TempDir::new().expect("temporary folder");
+    let mount = Mountpoint::new(&folder.path().join("mnt"));
+    let server = Server::engine(&folder.path().join("data"), &[]);
+    server.run(&["tables", "create", "t", "--family", "f"]).ok();
+    let mut by_flag = server.command(&["mount", "--background", text(&mount.0)]);
+    let mut by_fstab = tablemount([
+        server.url.as_str(),
+        text(&mount.0),
+        "-o",
+        "rw,_netdev,x-y=z",
+    ]);
+    by_fstab.arg0("mount.tablemount");
+    for command in [&mut by_flag, &mut by_fstab] {
+        // The mount holds what it inherits: its log goes nowhere here.
+        let status = command
+            .stderr(std::process::Stdio::null())
+            .status()
+            .expect("run");
+        assert!(status.success(), "{status}");
+        assert!(mount.0.join("t").is_dir() && runs_with(&mount.0));
+        let unmounted = std::process::Command::new("umount")
+            .arg(&mount.0)
+            .status()
+            .expect("umount");
+        assert!(unmounted.success());
+        eventually("end of the mount", || (!runs_with(&mount.0)).then_some(()));
+    }
+    let nowhere = folder.path().join("nowhere");
+    let refused = server.run(&["mount", "--background", text(&nowhere)]);
+    assert_eq!(
+        (refused.code, refused.stderr.lines().count()),
+        (1, 1),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("does not exist"), "{refused:?}");
+}
+
 const TABLE: &str = "apiVersion: tablemount.dev/v1alpha1
 kind: Table
 metadata: { name: NAME }

@@ -201,13 +201,15 @@ impl Engine {
     }
 
     /// Statistics of a table.
-    pub fn table_stats(&self, table: &TableName) -> Result<TableStats> {
-        Ok(self.store().table(table)?.stats())
+    pub async fn table_stats(&self, table: &TableName) -> Result<TableStats> {
+        let table = self.store().table(table)?;
+        blocking(move || Ok(table.stats())).await
     }
 
     /// Statistics of the server.
-    pub fn server_stats(&self) -> ServerStats {
-        self.store().stats()
+    pub async fn server_stats(&self) -> Result<ServerStats> {
+        let store = self.store().clone();
+        blocking(move || Ok(store.stats())).await
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tablemount_api::{
-    Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, Timestamp,
+    Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, Timestamp, name,
 };
 
 use crate::storage::keys;
@@ -19,7 +19,7 @@ use crate::storage::log::{Entry, Op, Record};
 use crate::storage::table::Schema;
 use crate::storage::tablet::TabletState;
 use crate::storage::visible::{FamilyCursor, Judge, Patience, VisibleCell};
-use crate::write::{check_value, mutation_reads, push_plain};
+use crate::write::{MAX_ROW_BYTES, check_value, mutation_reads, push_plain};
 use crate::{Error, Result};
 
 /// How long one row's update may read.
@@ -37,6 +37,7 @@ pub(crate) struct RowUpdate<'a> {
     now: Timestamp,
     entries: Vec<Entry>,
     cells: Vec<Cell>,
+    bytes: usize,
     until: Instant,
 }
 
@@ -60,6 +61,7 @@ impl<'a> RowUpdate<'a> {
             now,
             entries: Vec::new(),
             cells: Vec::new(),
+            bytes: 0,
             until: Instant::now() + PATIENCE,
         }
     }
@@ -96,6 +98,16 @@ impl<'a> RowUpdate<'a> {
                 )?;
             }
         }
+        self.bytes += self.entries[before..]
+            .iter()
+            .map(Entry::bytes)
+            .sum::<usize>();
+        if self.bytes > MAX_ROW_BYTES {
+            let bytes = self.bytes;
+            return Err(Error::TooLarge(format!(
+                "the mutations come to {bytes} bytes; limit is {MAX_ROW_BYTES}"
+            )));
+        }
         self.state.active.apply(&Record {
             tablet: 0,
             first_sequence: SCRATCH + before as u64,
@@ -118,7 +130,8 @@ impl<'a> RowUpdate<'a> {
             None => 0,
             Some(cell) => i64::from_be_bytes(cell.value.as_ref().try_into().map_err(|_| {
                 Error::Invalid(format!(
-                    "column family \"{family}\": increment of a value of {} bytes; it takes 8",
+                    "column {family}:{}: increment of a value of {} bytes; it takes 8",
+                    name::encode(qualifier.bytes()),
                     cell.value.len()
                 ))
             })?),

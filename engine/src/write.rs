@@ -7,9 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tablemount_api::{
-    FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowMutation,
+    Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowMutation,
     RowResult, TableName, Timestamp, name,
 };
 
@@ -20,8 +19,8 @@ use crate::storage::table::{Schema, Table};
 use crate::storage::tablet::Tablet;
 use crate::{Error, Result};
 
-/// The most bytes of one row's mutation: the largest value and room for others.
-const MAX_ROW_BYTES: usize = 128 << 20;
+/// The most bytes that one row's mutation may log: the largest value and room for others. A group of the log takes more.
+pub(crate) const MAX_ROW_BYTES: usize = 128 << 20;
 /// How long a writer waits for flushes to make room.
 const MEMORY_WAIT: Duration = Duration::from_secs(30);
 
@@ -30,9 +29,15 @@ pub(crate) struct Plan {
     table: Arc<Table>,
     schema: Arc<Schema>,
     rows: Vec<RowMutation>,
-    /// For cells that bring no timestamp.
-    timestamp: Timestamp,
-    gives_timestamp: bool,
+}
+
+/// What became of a plan.
+pub(crate) struct Applied {
+    pub(crate) response: MutateResponse,
+    /// Durable when this group is.
+    pub(crate) group: u64,
+    /// Why the rest of the rows was not written.
+    pub(crate) failure: Option<Error>,
 }
 
 /// Checks, writes, waits.
@@ -43,15 +48,13 @@ pub(crate) async fn mutate(
 ) -> Result<MutateResponse> {
     let plan = Plan::check(store, table, request)?;
     wait_for_memory(store).await?;
-    let (response, group) = if plan.rows.iter().any(|row| reads(&plan.schema, row)) {
-        let store = store.clone();
-        let applied = tokio::task::spawn_blocking(move || plan.apply(&store)).await;
-        applied.map_err(|error| Error::Io(format!("write: {error}")))??
-    } else {
-        plan.apply(store)?
-    };
-    store.log()?.durable(group).await?;
-    Ok(response)
+    let writer = store.clone();
+    // A row's lock may be held by one that reads from disk, and a full group waits for a sync.
+    let applied = tokio::task::spawn_blocking(move || plan.apply(&writer)).await;
+    let applied =
+        applied.map_err(|error| Error::Io(format!("write to table \"{table}\": {error}")))??;
+    store.log()?.durable(applied.group).await?;
+    applied.failure.map_or(Ok(applied.response), Err)
 }
 
 async fn wait_for_memory(store: &Store) -> Result<()> {
@@ -80,132 +83,125 @@ impl Plan {
         for row in &request.rows {
             check_row(&table, &schema, row)?;
         }
-        let lacks = |mutation: &Mutation| {
-            matches!(
-                mutation,
-                Mutation::Put {
-                    timestamp: None,
-                    ..
-                } | Mutation::Increment { .. }
-                    | Mutation::Append { .. }
-            )
-        };
-        let needing: Vec<_> = request
-            .rows
-            .iter()
-            .filter(|row| row.mutations.iter().any(lacks))
-            .collect();
-        let now = store.clock.now();
-        let given = needing
-            .iter()
-            .map(|row| table.tablet(&row.row).give_timestamp(now))
-            .max();
-        if let Some(given) = given {
-            needing
-                .iter()
-                .for_each(|row| table.tablet(&row.row).saw_timestamp(given));
-        }
-        let brought_none = |mutation: &Mutation| {
-            matches!(
-                mutation,
-                Mutation::Put {
-                    timestamp: None,
-                    ..
-                }
-            )
-        };
-        let gives_timestamp = request
-            .rows
-            .iter()
-            .any(|row| row.mutations.iter().any(brought_none));
         Ok(Self {
             schema,
             table,
             rows: request.rows,
-            timestamp: given.unwrap_or(now),
-            gives_timestamp,
         })
     }
 
-    /// Logs row after row; returns the group that must be durable.
-    pub(crate) fn apply(self, store: &Store) -> Result<(MutateResponse, u64)> {
-        let mut results = Vec::with_capacity(self.rows.len());
-        let mut newest = 0;
+    /// Logs row after row.
+    pub(crate) fn apply(self, store: &Store) -> Result<Applied> {
+        let count = self.rows.len();
+        let mut results = Vec::with_capacity(count);
+        let (mut group, mut timestamp, mut failure) = (0, None, None);
         for row in self.rows {
             let tablet = self.table.tablet(&row.row);
-            let (result, group) = if reads(&self.schema, &row) {
-                update(store, tablet, &self.schema, &row, self.timestamp)?
+            let key = row.row.clone();
+            let gives_timestamp = row.mutations.iter().any(brings_no_timestamp);
+            let written = if reads(&self.schema, &row) {
+                update(store, tablet, &self.schema, &row)
             } else {
-                let group = put(store, tablet, &self.schema, row, self.timestamp)?;
-                (
-                    RowResult {
-                        applied: true,
-                        cells: Vec::new(),
-                    },
-                    group,
-                )
+                put(store, tablet, &self.schema, row)
             };
-            newest = newest.max(group);
-            results.push(result);
+            match written {
+                Ok(written) => {
+                    group = group.max(written.group);
+                    timestamp = timestamp.max(gives_timestamp.then_some(written.timestamp));
+                    results.push(RowResult {
+                        applied: written.applied,
+                        cells: written.cells,
+                    });
+                }
+                Err(error) => {
+                    // What it read, and what the rows before it wrote, must be durable before the answer tells of it.
+                    group = store.log()?.newest_group();
+                    let (table, key, done) =
+                        (&self.table.name, name::encode(key.bytes()), results.len());
+                    let context = format!(
+                        "table \"{table}\", row \"{key}\" ({done} of {count} rows were written before it)"
+                    );
+                    failure = Some(error.context(context));
+                    break;
+                }
+            }
         }
-        let timestamp = self.gives_timestamp.then_some(self.timestamp);
-        Ok((MutateResponse { results, timestamp }, newest))
+        Ok(Applied {
+            response: MutateResponse { results, timestamp },
+            group,
+            failure,
+        })
     }
 }
 
-/// Logs a plain mutation.
-fn put(
-    store: &Store,
-    tablet: &Tablet,
-    schema: &Schema,
-    row: RowMutation,
+/// What became of one row.
+struct Written {
+    applied: bool,
+    cells: Vec<Cell>,
+    group: u64,
+    /// The server's time that the row was given.
     timestamp: Timestamp,
-) -> Result<u64> {
+}
+
+/// Logs a plain mutation.
+fn put(store: &Store, tablet: &Tablet, schema: &Schema, row: RowMutation) -> Result<Written> {
+    let key = row.row.into_bytes();
+    let _lock = store.lock_shared(tablet.id, &key);
+    // Under the lock: a read-modify-write that comes between has a time of its own order.
+    let timestamp = tablet.give_timestamp(store.clock.now());
     let mut entries = Vec::with_capacity(row.mutations.len());
     for mutation in row.mutations {
         push_plain(schema, mutation, timestamp, &mut entries)?;
     }
-    let key = row.row.into_bytes();
-    let _lock = store.lock_shared(tablet.id, &key);
-    Ok(store.append(tablet, &key, entries)?.group)
+    let group = store.append(tablet, &key, entries)?.group;
+    Ok(Written {
+        applied: true,
+        cells: Vec::new(),
+        group,
+        timestamp,
+    })
 }
 
 /// Runs a mutation that reads, under the row's exclusive lock.
-fn update(
-    store: &Store,
-    tablet: &Tablet,
-    schema: &Schema,
-    row: &RowMutation,
-    timestamp: Timestamp,
-) -> Result<(RowResult, u64)> {
+fn update(store: &Store, tablet: &Tablet, schema: &Schema, row: &RowMutation) -> Result<Written> {
     let key = row.row.bytes();
     let _lock = store.lock_exclusive(tablet.id, key);
-    let mut update = RowUpdate::new(tablet.state(), schema, key, timestamp, store.clock.now());
+    let now = store.clock.now();
+    let timestamp = tablet.give_timestamp(now);
+    let mut update = RowUpdate::new(tablet.state(), schema, key, timestamp, now);
     if let Some(check) = &row.check
         && !update.holds(check)?
     {
         // What was read may not be durable yet.
         let group = store.log()?.newest_group();
-        return Ok((
-            RowResult {
-                applied: false,
-                cells: Vec::new(),
-            },
+        return Ok(Written {
+            applied: false,
+            cells: Vec::new(),
             group,
-        ));
+            timestamp,
+        });
     }
     for mutation in &row.mutations {
         update.apply(mutation)?;
     }
     let (entries, cells) = update.finish();
     let group = store.append(tablet, key, entries)?.group;
-    Ok((
-        RowResult {
-            applied: true,
-            cells,
-        },
+    Ok(Written {
+        applied: true,
+        cells,
         group,
-    ))
+        timestamp,
+    })
+}
+
+fn brings_no_timestamp(mutation: &Mutation) -> bool {
+    matches!(
+        mutation,
+        Mutation::Put {
+            timestamp: None,
+            ..
+        }
+    )
 }
 
 /// Turns a mutation that needs no reading into entries.
@@ -330,7 +326,11 @@ fn check_row(table: &Table, schema: &Schema, row: &RowMutation) -> Result<()> {
     let mut bytes = row.row.bytes().len();
     for mutation in &row.mutations {
         let (qualifier, value) = check_mutation(table, schema, mutation)?;
-        bytes += qualifier.len() + value + 64;
+        let entries = match mutation {
+            Mutation::DeleteRow {} => schema.record.families.len(),
+            _ => 1,
+        };
+        bytes += entries * (qualifier + value + 64);
     }
     if bytes > MAX_ROW_BYTES {
         let key = name::encode(row.row.bytes());
@@ -342,7 +342,7 @@ fn check_row(table: &Table, schema: &Schema, row: &RowMutation) -> Result<()> {
 }
 
 /// Checks one mutation; returns its qualifier and its value's length.
-fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result<(Bytes, usize)> {
+fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result<(usize, usize)> {
     let none = Qualifier::default();
     let (family, qualifier, value) = match mutation {
         Mutation::Put {
@@ -366,10 +366,10 @@ fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result
             family, qualifier, ..
         } => (family, qualifier, 0),
         Mutation::DeleteFamily { family } => (family, &none, 0),
-        Mutation::DeleteRow {} => return Ok((Bytes::new(), 0)),
+        Mutation::DeleteRow {} => return Ok((0, 0)),
     };
     check_value(table.name.as_str(), schema.family(family)?, value)?;
-    Ok((qualifier.bytes().clone(), value))
+    Ok((qualifier.bytes().len(), value))
 }
 
 /// Checks a value's length against its family's limit.

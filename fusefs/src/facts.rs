@@ -3,8 +3,8 @@
 //! Owns the windows and the walks. A question is asked about a [`Place`] in a [`Scope`]; families are named by their ids,
 //! taken from the table's schema of the last second.
 //!
-//! **Invariants**: a question costs at most two requests (the table's schema and one read); simultaneous questions about one
-//! row ask once.
+//! **Invariants**: a question costs one read, or two where the first was cut before it got there, besides the table's schema;
+//! simultaneous questions about one row ask once.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tablemount_api::TableInfo;
 use tokio::sync::MutexGuard;
+use tracing::trace;
 
 use crate::clock::Clock;
 use crate::errno::Failure;
@@ -60,15 +61,26 @@ impl AllWalks {
         }
     }
 
-    /// Someone visited a place that was not known: how much to fetch.
-    fn miss(&mut self, scope: &Scope, place: &Place, inside: bool, now: Instant) -> Ahead {
+    /// Someone visited a place that was not known: from where on and how much to fetch.
+    fn miss(&mut self, scope: &Scope, place: &Place, inside: bool, now: Instant) -> (Place, Ahead) {
+        let row = Place::row(place.row.clone());
+        if place.family.is_none() {
+            let ahead = self.rows.miss(scope, place, inside, now);
+            return (row, ahead);
+        }
+        self.rows.hit(scope, &row, true, now);
+        match self.rows.resume(scope, &row, now) {
+            Some(ahead) => (row, ahead),
+            None => (place.clone(), self.inner.miss(scope, place, true, now)),
+        }
+    }
+
+    /// What was fetched does not reach to `place`: how much to fetch from there on.
+    fn out_of_reach(&mut self, scope: &Scope, place: &Place, now: Instant) -> Ahead {
+        self.rows.got(scope, &Place::row(place.row.clone()), 1);
         match place.family {
-            None => self.rows.miss(scope, place, inside, now),
-            Some(_) => {
-                self.rows
-                    .hit(scope, &Place::row(place.row.clone()), true, now);
-                self.inner.miss(scope, place, true, now)
-            }
+            None => Ahead::ALONE,
+            Some(_) => self.inner.miss(scope, place, true, now),
         }
     }
 }
@@ -139,22 +151,15 @@ impl Facts {
             return Ok(first);
         }
         let info = self.tables.recent(&scope.table).await?;
-        let ahead = self
-            .walks
-            .lock()
-            .miss(scope, place, inside, self.clock.now());
-        let mut window = self
-            .fetch(scope, &info, Fetch::lengths(scope, &info, place, ahead)?)
-            .await?;
+        let now = self.clock.now();
+        let (from, ahead) = self.walks.lock().miss(scope, place, inside, now);
+        let fetch = Fetch::lengths(scope, &info, &from, ahead)?;
+        let mut window = self.fetch(scope, &info, fetch).await?;
         if answer(&window, place, inside).is_none() {
-            // The page was cut before it got anywhere, or tells row keys only.
-            let alone = Ahead {
-                places: 1,
-                inside: true,
-            };
-            window = self
-                .fetch(scope, &info, Fetch::lengths(scope, &info, place, alone)?)
-                .await?;
+            // The page was cut before it got there, or tells row keys only.
+            let ahead = self.walks.lock().out_of_reach(scope, place, now);
+            let fetch = Fetch::lengths(scope, &info, place, ahead)?;
+            window = self.fetch(scope, &info, fetch).await?;
         }
         // Not even the first cell came: it could not be read in one page, so it is not called absent.
         answer(&window, place, inside).ok_or(Failure::Deadline)
@@ -248,6 +253,14 @@ impl Facts {
     ) -> Result<Arc<Window>, Failure> {
         let fetched = self.clock.now();
         let page = self.remote.read_page(&scope.table, &fetch.request).await?;
+        trace!(
+            rows = page.rows.len(),
+            row_limit = fetch.request.row_limit,
+            cell_limit = fetch.request.cell_limit,
+            content = ?fetch.request.cells,
+            took = ?self.clock.now().duration_since(fetched),
+            "read"
+        );
         let renewed = match fetch.is_known(info, &page) {
             true => None,
             false => Some(self.tables.ask(&scope.table).await?),

@@ -39,6 +39,14 @@ pub(crate) struct Ahead {
     pub(crate) inside: bool,
 }
 
+impl Ahead {
+    /// Only the place asked for.
+    pub(crate) const ALONE: Self = Self {
+        places: 1,
+        inside: true,
+    };
+}
+
 /// The programs at work.
 #[derive(Debug)]
 pub(crate) struct Walks {
@@ -91,9 +99,23 @@ impl Walks {
             used: 0,
             inside,
         });
-        Ahead {
-            places: 1,
-            inside: true,
+        Ahead::ALONE
+    }
+
+    /// Someone is inside `place`, which was fetched with others but is not known any more: how much to fetch from it on.
+    /// `None`: it was not, or its inside was too much to come with others.
+    pub(crate) fn resume(&mut self, scope: &Scope, place: &Place, now: Instant) -> Option<Ahead> {
+        let ceiling = self.ceiling;
+        let walk = self.find(scope, place, now)?;
+        (walk.last == *place && walk.fetched > 1 && walk.is_expired(now))
+            .then(|| walk.fetch(place, true, now, ceiling))
+    }
+
+    /// What was fetched last from `place` on were `places`, not what was planned.
+    pub(crate) fn got(&mut self, scope: &Scope, place: &Place, places: u64) {
+        let mut walks = self.walks.iter_mut();
+        if let Some(walk) = walks.find(|walk| walk.scope == *scope && walk.fetched_from == *place) {
+            walk.fetched = places;
         }
     }
 
@@ -128,10 +150,14 @@ impl Walk {
         self.seen = now;
     }
 
+    fn is_expired(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.fetched_at) >= TTL
+    }
+
     fn fetch(&mut self, place: &Place, inside: bool, now: Instant, ceiling: u64) -> Ahead {
         let moved = self.fetched_from != *place;
         // What was fetched has expired: at its pace the walker needs no more than it used of it.
-        let slow = now.saturating_duration_since(self.fetched_at) >= TTL;
+        let slow = self.is_expired(now);
         let thorough = (self.used + 1) * 2 >= self.fetched;
         let places = if moved && thorough && !slow {
             self.fetched * GROWTH

@@ -98,9 +98,9 @@ async fn raw(client: &Client, args: &Args) -> anyhow::Result<()> {
     };
     let value = match client.value(&args.table, &request, None).await {
         Ok(value) => value,
-        // An absent table keeps its own message.
+        // A read tells an unknown table or family from an absent cell.
         Err(error) if error.code() == Some(ErrorCode::NotFound) => {
-            client.table(&args.table).await?;
+            only_column(client, args).await?;
             return Err(absent(args));
         }
         Err(error) => return Err(error.into()),

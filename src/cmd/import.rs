@@ -88,7 +88,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let (input, length) = open(&args.file)?;
     let table = client.table(&args.table).await?;
     let default_timestamp = args.default_timestamp.unwrap_or_else(now);
-    let name = args.file.display().to_string();
+    let name = match args.file == Path::new("-") {
+        true => "stdin".to_owned(),
+        false => args.file.display().to_string(),
+    };
     let report = Arc::new(Report::new(name.clone(), length));
     let families = Families::new(&table, default_timestamp);
     let (source, brings_timestamps) =

@@ -102,9 +102,9 @@ fn in_background(args: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
             .context("wait for the mount")?;
     }
     if line.is_empty() {
-        // It has said why on stderr.
         let status = child.wait().context("wait for the mount")?;
-        bail!("the mount ended at its start ({status})");
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        return Err(Failure::told(code.unwrap_or(1)));
     }
     Ok(())
 }

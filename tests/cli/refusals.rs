@@ -62,26 +62,18 @@ fn bad_input_is_one_line() {
         "--timestamp deletes one version of a column; name FAMILY:QUALIFIER",
     );
 
-    let refused = |args: &[&str], parts: &[&str]| {
-        let outcome = tm(args);
-        assert_eq!(outcome.code, 1, "{outcome:?}");
-        assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
-        assert!(
-            parts.iter().all(|part| outcome.stderr.contains(part)),
-            "{outcome:?}"
-        );
-    };
-    refused(
-        &["put", "bad", "r", "Info:q=v"],
-        &["column family \"Info\"", "\"bad\"", "\"info\""],
-    );
-    refused(
-        &["get", "bad", "r", "Info"],
-        &["column family \"Info\"", "\"bad\""],
-    );
-    refused(
-        &["put", "bad", "r", "info:a=kept?", "small:q=12345"],
-        &["5 bytes", "4", "\"small\""],
+    let unknown =
+        "column family \"Info\" not found in table \"bad\" (families: \"info\", \"small\")";
+    check(&["put", "bad", "r", "Info:q=v"], 3, unknown);
+    check(&["get", "bad", "r", "Info"], 3, unknown);
+    check(&["get", "bad", "r", "Info:q", "--raw"], 3, unknown);
+    check(&["scan", "bad", "--column", "Info"], 3, unknown);
+    let long = tm(&["put", "bad", "r", "info:a=kept?", "small:q=12345"]);
+    assert_eq!((long.code, long.stderr.lines().count()), (1, 1), "{long:?}");
+    let parts = ["\"small\"", "5 bytes", "limit", "4"];
+    assert!(
+        parts.iter().all(|part| long.stderr.contains(part)),
+        "{long:?}"
     );
     // Nothing half-done.
     check(

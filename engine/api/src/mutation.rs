@@ -136,7 +136,7 @@ pub struct RowResult {
 pub struct MutateResponse {
     /// One result a row, in the request's order.
     pub results: Vec<RowResult>,
-    /// The timestamp given to cells that brought none; absent when all brought one.
+    /// The timestamp given to cells that brought none, of several rows the highest; absent when all brought one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
 }

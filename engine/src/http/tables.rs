@@ -78,7 +78,7 @@ pub(crate) async fn stats(
     Table(table): Table,
     _: Query<NoFields>,
 ) -> Answer<TableStats> {
-    Ok(Json(engine.table_stats(&table)?))
+    Ok(Json(engine.table_stats(&table).await?))
 }
 
 /// What the server holds.
@@ -87,7 +87,7 @@ pub(crate) async fn server_stats(
     Serving(engine): Serving,
     _: Query<NoFields>,
 ) -> Answer<ServerStats> {
-    Ok(Json(engine.server_stats()))
+    Ok(Json(engine.server_stats().await?))
 }
 
 /// The description of this interface.

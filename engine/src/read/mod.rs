@@ -36,7 +36,8 @@ impl ReadStream {
     }
 
     async fn next_line(&mut self) -> Option<Result<ReadLine>> {
-        if self.lines.is_empty() {
+        // A page that fails before its first line sends an empty batch first.
+        while self.lines.is_empty() {
             match self.batches.recv().await? {
                 Ok(lines) => self.lines = lines.into(),
                 Err(error) => return Some(Err(error)),

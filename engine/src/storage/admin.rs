@@ -139,7 +139,8 @@ impl Store {
         self.fatal_if_unclear(self.objects.create_numbered(CATALOG, *number + 1, &next))?;
         *number += 1;
         *catalog = next;
-        self.objects.clean_numbered(CATALOG, *number - 1)
+        self.objects.clean_numbered(CATALOG, *number - 1);
+        Ok(())
     }
 
     fn change_tables(&self, change: impl Fn(&mut BTreeMap<String, Arc<Table>>)) {
@@ -161,7 +162,7 @@ impl Store {
         let folder = schema_folder(table.uid);
         self.fatal_if_unclear(self.objects.create_numbered(&folder, version, &record))?;
         table.set_schema(version, record);
-        self.objects.clean_numbered(&folder, version - 1)?;
+        self.objects.clean_numbered(&folder, version - 1);
         for family in &schema.record.families {
             match table.schema().family_by_id(family.id) {
                 None => self.drop_family_files(table, family.id)?,
@@ -186,7 +187,7 @@ impl Store {
                 |state| drop(state.files.remove(&family)),
             );
             self.fatal_if_unclear(published)?;
-            self.retire(files);
+            files.iter().for_each(|file| file.retire());
         }
         Ok(())
     }
@@ -194,11 +195,8 @@ impl Store {
     /// Takes a family's files into memory, or out of it.
     fn reopen_files(&self, table: &Table, family: &FamilyInfo) -> Result<()> {
         for tablet in &table.tablets {
-            let _compacting = tablet.compacting.lock();
             for file in tablet.state().files.get(&family.id).into_iter().flatten() {
-                let again = self.open_sst(file.meta.clone(), family.schema.in_memory)?;
-                self.in_memory_bytes
-                    .fetch_sub(file.in_memory_bytes(), Ordering::Relaxed);
+                let again = self.open_sst(file.meta.clone(), family.schema.in_memory, 0)?;
                 tablet.replace_file(family.id, &again);
             }
         }
@@ -227,25 +225,22 @@ impl Store {
             tables.remove(name.as_str());
         });
         for tablet in &table.tablets {
-            // A flush or compaction under way ends first.
-            let _quiet = (tablet.flushing.lock(), tablet.compacting.lock());
-            let (held, _) = log.between_appends(|_| tablet.drop_all());
+            let ((), appended) = log.between_appends(|_| tablet.refuse());
+            // What was appended pins log segments once it is committed; then it is let go.
+            log.make_durable(appended.group)?;
+            let held = tablet.forget();
             self.memtable_bytes
                 .fetch_sub(held.memtable_bytes(), Ordering::Relaxed);
-            let in_memory = held
-                .files
-                .values()
-                .flatten()
-                .map(|file| file.in_memory_bytes());
-            self.in_memory_bytes
-                .fetch_sub(in_memory.sum(), Ordering::Relaxed);
             log.flushed(tablet.id, u64::MAX)?;
-            self.objects
-                .remove_folder(&format!("{TABLETS}/{:08}", tablet.id))?;
         }
         self.work.flushed.notify_waiters();
+        for tablet in &table.tablets {
+            self.objects
+                .clean_folder(&format!("{TABLETS}/{:08}", tablet.id));
+        }
         self.objects
-            .remove_folder(&format!("{TABLES}/{}", table.uid))
+            .clean_folder(&format!("{TABLES}/{}", table.uid));
+        Ok(())
     }
 }
 

@@ -16,8 +16,8 @@ use super::keys;
 use super::merge::{Cursor, MemtableCursor, MergeCursor, Stored};
 use super::sst::{FileMeta, Sst, SstCursor, SstWriter};
 use super::store::Store;
-use super::table::Table;
-use super::tablet::Tablet;
+use super::table::{Schema, Table};
+use super::tablet::{Tablet, TabletState};
 use super::visible::{Judge, Verdict, WideSource};
 use super::wide::WideList;
 use crate::{Error, Result};
@@ -45,36 +45,11 @@ impl Store {
             return Ok(false);
         };
         log.make_durable(frozen_at.group)?;
-        let schema = table.schema();
-        let mut files = Vec::new();
-        for family in &schema.record.families {
-            if let Some(meta) = self.flush_family(tablet, family, &state.frozen)? {
-                files.push((family.id, self.open_sst(meta, family.schema.in_memory)?));
-            }
-        }
-        let added = files.clone();
-        let published = tablet.publish(
-            &self.objects,
-            |manifest| {
-                (manifest.epoch, manifest.log, manifest.flushed_sequence) =
-                    (self.epoch, self.log_id, upto);
-                for (family, sst) in files {
-                    manifest
-                        .files
-                        .entry(family)
-                        .or_default()
-                        .push(sst.meta.clone());
-                }
-            },
-            |state| {
-                state.frozen.retain(|(_, sequence)| *sequence > upto);
-                for (family, sst) in added {
-                    state.files.entry(family).or_default().push(sst);
-                }
-            },
-        );
-        self.fatal_if_unclear(published)
-            .map_err(|error| error.context(format!("flush tablet {}", tablet.id)))?;
+        let doing = |error: Error| error.context(format!("flush tablet {}", tablet.id));
+        while !self
+            .flush_frozen(table, tablet, &state, upto)
+            .map_err(doing)?
+        {}
         self.release(&state, upto);
         log.flushed(tablet.id, upto)?;
         metrics::counter!("tablemount_flushes_total").increment(1);
@@ -82,10 +57,63 @@ impl Store {
         Ok(true)
     }
 
+    /// Writes and publishes the files of one flush. Returns false if the schema changed meanwhile: they are to be written again.
+    fn flush_frozen(
+        &self,
+        table: &Table,
+        tablet: &Tablet,
+        state: &TabletState,
+        upto: u64,
+    ) -> Result<bool> {
+        let schema = table.schema();
+        let mut new = NewFiles::default();
+        for family in &schema.record.families {
+            if let Some(meta) = self.flush_family(tablet, family, state)? {
+                new.0
+                    .push((family.id, self.open_sst(meta, family.schema.in_memory, 0)?));
+            }
+        }
+        let _schema_stays = table.changing.read();
+        if table.schema().version != schema.version {
+            return Ok(false);
+        }
+        let published = tablet.publish(
+            &self.objects,
+            |manifest| {
+                (manifest.epoch, manifest.log, manifest.flushed_sequence) =
+                    (self.epoch, self.log_id, upto);
+                for (family, sst) in &new.0 {
+                    manifest
+                        .files
+                        .entry(*family)
+                        .or_default()
+                        .push(sst.meta.clone());
+                }
+            },
+            |state| {
+                state.frozen.retain(|(_, sequence)| *sequence > upto);
+                for (family, sst) in &new.0 {
+                    state.files.entry(*family).or_default().push(sst.clone());
+                }
+            },
+        );
+        self.conclude(published, new)?;
+        Ok(true)
+    }
+
+    /// Keeps new files that a manifest names, or may name.
+    fn conclude(&self, published: Result<()>, new: NewFiles) -> Result<()> {
+        let published = self.fatal_if_unclear(published);
+        if published.as_ref().err().is_none_or(is_unclear) {
+            new.keep();
+        }
+        published
+    }
+
     /// A manifest that may or may not be there: the server ends, and the next start reads which.
     pub(crate) fn fatal_if_unclear(&self, published: Result<()>) -> Result<()> {
-        if let (Err(error @ (Error::Unavailable(_) | Error::Precondition(_))), Some(log)) =
-            (&published, &self.log)
+        if let (Err(error), Some(log)) = (&published, &self.log)
+            && is_unclear(error)
         {
             log.fail(error);
         }
@@ -96,9 +124,10 @@ impl Store {
         &self,
         tablet: &Tablet,
         family: &FamilyInfo,
-        frozen: &[(Arc<super::memtable::MemtableSet>, u64)],
+        state: &TabletState,
     ) -> Result<Option<FileMeta>> {
-        let memtables: Vec<_> = frozen
+        let memtables: Vec<_> = state
+            .frozen
             .iter()
             .filter_map(|(set, _)| set.family(family.id))
             .collect();
@@ -118,7 +147,7 @@ impl Store {
                 cells: MergeCursor::new(memtables.iter().cloned().map(cursor).collect()),
                 wide_sources: memtables.into_iter().map(WideSource::Memtable).collect(),
                 wide,
-                bottom: false,
+                bottom: state.files.get(&family.id).is_none_or(Vec::is_empty),
             },
         )
     }
@@ -137,8 +166,14 @@ impl Store {
             let bytes: Vec<u64> = files.iter().map(|file| file.meta.bytes).collect();
             if let Some(choice) = choose(&bytes) {
                 let bottom = choice.files.start == 0;
-                self.compact_files(tablet, family, &files[choice.files], bottom)?;
-                return Ok(true);
+                return self.compact_files(
+                    table,
+                    tablet,
+                    &schema,
+                    family,
+                    &files[choice.files],
+                    bottom,
+                );
             }
         }
         Ok(false)
@@ -147,7 +182,8 @@ impl Store {
     /// Merges all files of each family of the tablet into one, collecting all that the rules allow.
     pub(crate) fn compact_fully(&self, table: &Table, tablet: &Tablet) -> Result<()> {
         let _one = tablet.compacting.lock();
-        for family in &table.schema().record.families {
+        let schema = table.schema();
+        for family in &schema.record.families {
             let state = tablet.state();
             let files = state
                 .files
@@ -155,57 +191,60 @@ impl Store {
                 .map(Vec::as_slice)
                 .unwrap_or_default();
             if !files.is_empty() {
-                self.compact_files(tablet, family, files, true)?;
+                self.compact_files(table, tablet, &schema, family, files, true)?;
             }
         }
         Ok(())
     }
 
+    /// Merges files into one. Returns false if the schema changed meanwhile, and all stays as it was.
     fn compact_files(
         &self,
+        table: &Table,
         tablet: &Tablet,
+        schema: &Schema,
         family: &FamilyInfo,
         files: &[Arc<Sst>],
         bottom: bool,
-    ) -> Result<()> {
-        let cursor = |file: &Arc<Sst>| Ok(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
-        let mut wide: WideList = files.iter().flat_map(|file| file.wide.clone()).collect();
-        wide.sort_by(|a, b| a.0.cmp(&b.0));
+    ) -> Result<bool> {
         let doing = |error: Error| error.context(format!("compact tablet {}", tablet.id));
-        let inputs = Inputs {
-            cells: MergeCursor::new(files.iter().map(cursor).collect::<Result<_>>()?),
-            wide_sources: files.iter().cloned().map(WideSource::Sst).collect(),
-            wide,
-            bottom,
-        };
-        let merged = self.write_merged(tablet, family, inputs).map_err(doing)?;
-        let merged = merged
-            .map(|meta| self.open_sst(meta, family.schema.in_memory))
-            .transpose()?;
+        let merged = self
+            .write_merged(tablet, family, merge_of(files, bottom)?)
+            .map_err(doing)?;
+        let replaces = files.iter().map(|file| file.in_memory_bytes()).sum();
+        let mut new = NewFiles::default();
+        if let Some(meta) = merged {
+            new.0.push((
+                family.id,
+                self.open_sst(meta, family.schema.in_memory, replaces)?,
+            ));
+        }
+        let _schema_stays = table.changing.read();
+        if table.schema().version != schema.version {
+            return Ok(false);
+        }
         let gone = |path: &str| files.iter().any(|file| file.meta.path == path);
-        let meta = merged.as_ref().map(|sst| sst.meta.clone());
+        let sst = new.0.first().map(|(_, sst)| sst.clone());
         let published = tablet.publish(
             &self.objects,
             |manifest| {
                 (manifest.epoch, manifest.log) = (self.epoch, self.log_id);
+                let present = manifest.files.entry(family.id).or_default();
                 replace(
-                    manifest.files.entry(family.id).or_default(),
+                    present,
                     |file| gone(&file.path),
-                    meta,
+                    sst.as_ref().map(|sst| sst.meta.clone()),
                 );
             },
             |state| {
-                replace(
-                    state.files.entry(family.id).or_default(),
-                    |file| gone(&file.meta.path),
-                    merged,
-                )
+                let present = state.files.entry(family.id).or_default();
+                replace(present, |file| gone(&file.meta.path), sst.clone());
             },
         );
-        self.fatal_if_unclear(published).map_err(doing)?;
-        self.retire(files);
+        self.conclude(published, new).map_err(doing)?;
+        files.iter().for_each(|file| file.retire());
         metrics::counter!("tablemount_compactions_total").increment(1);
-        Ok(())
+        Ok(true)
     }
 
     /// Writes what is kept of the inputs into a new SST; `None`: nothing is.
@@ -228,8 +267,8 @@ impl Store {
         let mut judge = Judge::new(wide_sources, u64::MAX, family.schema.gc_rule.clone(), now);
         cells.seek(&[])?;
         while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
-            if keeps(&mut judge, key, &stored, bottom)? {
-                writer.push(key, &stored)?;
+            if let Some(kept) = kept(&mut judge, key, stored, bottom)? {
+                writer.push(key, &kept)?;
             }
             cells.next()?;
         }
@@ -244,10 +283,17 @@ impl Store {
         writer.finish().map(Some)
     }
 
-    /// Removes files that nothing refers to any more.
+    /// Removes files that nothing refers to any more; those that could not be removed stay in the queue.
     pub(crate) fn remove_dropped(&self) -> Result<()> {
         let paths = std::mem::take(&mut *self.dropped.lock());
-        paths.iter().try_for_each(|path| self.objects.remove(path))
+        let mut result = Ok(());
+        for path in paths {
+            if let Err(error) = self.objects.remove(&path) {
+                self.dropped.lock().push(path);
+                result = Err(error);
+            }
+        }
+        result
     }
 
     /// The tablet to flush next, if memtables or log are over half of their budget.
@@ -274,14 +320,48 @@ impl Store {
     }
 }
 
-/// Whether a merge keeps an entry.
-fn keeps(judge: &mut Judge, key: &[u8], stored: &Stored, bottom: bool) -> Result<bool> {
+/// Files that no manifest names yet: unless they are kept, they go.
+#[derive(Default)]
+struct NewFiles(Vec<(u64, Arc<Sst>)>);
+
+impl NewFiles {
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewFiles {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(_, file)| file.retire());
+    }
+}
+
+/// After this error of a put, the object may or may not be there.
+fn is_unclear(error: &Error) -> bool {
+    matches!(error, Error::Unavailable(_) | Error::Precondition(_))
+}
+
+fn merge_of(files: &[Arc<Sst>], bottom: bool) -> Result<Inputs> {
+    let cursor = |file: &Arc<Sst>| Ok(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
+    let mut wide: WideList = files.iter().flat_map(|file| file.wide.clone()).collect();
+    wide.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(Inputs {
+        cells: MergeCursor::new(files.iter().map(cursor).collect::<Result<_>>()?),
+        wide_sources: files.iter().cloned().map(WideSource::Sst).collect(),
+        wide,
+        bottom,
+    })
+}
+
+/// What a merge keeps of an entry. Where older files remain, a tombstone stays in the place of what was collected: what it
+/// overwrote there must not show again should the rule be loosened.
+fn kept(judge: &mut Judge, key: &[u8], stored: Stored, bottom: bool) -> Result<Option<Stored>> {
     let parts =
         keys::parse(key).ok_or_else(|| Error::Corrupt("a stored key is damaged".to_owned()))?;
-    Ok(match judge.judge(&parts, stored) {
-        Verdict::Visible => true,
-        Verdict::Tombstone => !bottom,
-        Verdict::Hidden | Verdict::Collected => false,
+    Ok(match judge.judge(&parts, &stored) {
+        Verdict::Visible => Some(stored),
+        Verdict::Tombstone | Verdict::Collected => (!bottom).then_some(Stored::Tombstone),
+        Verdict::Hidden => None,
     })
 }
 

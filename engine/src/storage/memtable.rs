@@ -73,6 +73,14 @@ impl Memtable {
         out.extend(range.map(|entry| *entry.value()));
     }
 
+    /// Whether a wider delete in the bounds has a sequence number of at most `sequence`.
+    pub(crate) fn any_wide(&self, from: &[u8], to: &[u8], sequence: u64) -> bool {
+        let mut range = self
+            .wide
+            .range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
+        range.any(|entry| entry.value().sequence <= sequence)
+    }
+
     /// All wider deletes, by key.
     pub(crate) fn all_wide(&self) -> Vec<(Bytes, WideDelete)> {
         self.wide

@@ -144,13 +144,6 @@ impl Objects {
         }
     }
 
-    /// Removes all objects below a folder.
-    pub(crate) fn remove_folder(&self, folder: &str) -> Result<()> {
-        self.list(folder)?
-            .iter()
-            .try_for_each(|(path, _)| self.remove(path))
-    }
-
     /// The highest number in a folder and its content.
     pub(crate) fn newest<T: DeserializeOwned>(&self, folder: &str) -> Result<Option<(u64, T)>> {
         let Some(number) = self.numbers(folder)?.pop() else {
@@ -179,14 +172,30 @@ impl Objects {
         }
     }
 
-    /// Removes the numbers below `keep`, upwards.
-    pub(crate) fn clean_numbered(&self, folder: &str, keep: u64) -> Result<()> {
-        let old = self
-            .numbers(folder)?
-            .into_iter()
-            .filter(|number| *number < keep);
-        old.into_iter()
-            .try_for_each(|number| self.remove(&numbered(folder, number)))
+    /// Removes the numbers below `keep`, upwards. What is left over is removed by a later call: a failure is only logged.
+    pub(crate) fn clean_numbered(&self, folder: &str, keep: u64) {
+        let clean = || {
+            let numbers = self.numbers(folder)?;
+            let mut old = numbers.into_iter().filter(|number| *number < keep);
+            old.try_for_each(|number| self.remove(&numbered(folder, number)))
+        };
+        if let Err(error) = clean() {
+            tracing::warn!(%error, "old records stay for now");
+        }
+    }
+
+    /// Removes all objects below a folder.
+    pub(crate) fn remove_all(&self, folder: &str) -> Result<()> {
+        self.list(folder)?
+            .iter()
+            .try_for_each(|(path, _)| self.remove(path))
+    }
+
+    /// Removes all objects below a folder that nothing names any more; a failure is only logged.
+    pub(crate) fn clean_folder(&self, folder: &str) {
+        if let Err(error) = self.remove_all(folder) {
+            tracing::warn!(%error, "files of what was dropped stay until the next start");
+        }
     }
 
     fn numbers(&self, folder: &str) -> Result<Vec<u64>> {
@@ -305,7 +314,7 @@ mod tests {
         objects
             .create_numbered("a", 10, &"v10")
             .expect("the same bytes again");
-        objects.clean_numbered("a", 10).expect("clean");
+        objects.clean_numbered("a", 10);
         assert_eq!(objects.list("a").expect("list").len(), 1);
     }
 

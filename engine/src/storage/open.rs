@@ -30,7 +30,7 @@ use crate::clock::Clock;
 use crate::{Error, Result};
 
 /// What a new store may find in its folder: a lost+found, our lock, and what an interrupted creation left.
-const BEFORE_CREATION: [&str; 4] = ["lock", "lost+found", "logs", "servers"];
+const BEFORE_CREATION: [&str; 5] = ["lock", "lost+found", "logs", "servers", "catalog"];
 
 /// Opens the store, creating it in an empty folder.
 pub(crate) fn open(
@@ -80,15 +80,17 @@ fn create(disk: &dyn Disk, objects: &Objects, options: &Options) -> Result<Store
     let names = disk
         .list("")
         .map_err(|error| Error::Io(format!("data folder {}: list: {error}", disk.describe())))?;
-    if let Some(other) = names
-        .iter()
-        .find(|name| !BEFORE_CREATION.contains(&name.as_str()))
-    {
+    let ours = |name: &str| BEFORE_CREATION.contains(&name) || name.starts_with("store#");
+    let empty = |(number, catalog): (u64, Catalog)| number == 1 && catalog.tables.is_empty();
+    let begun = objects.newest::<Catalog>(CATALOG)?.is_none_or(empty);
+    let other = names.iter().map(String::as_str).find(|name| !ours(name));
+    if let Some(other) = other.or((!begun).then_some(CATALOG)) {
         return Err(Error::Precondition(format!(
             "data folder {} holds \"{other}\" but no store; give an empty folder, or one that a store was created in",
             disk.describe()
         )));
     }
+    objects.remove_all(CATALOG)?;
     let log = Uuid::new_v4();
     for (folder, parent) in [("logs".to_owned(), ""), (log::folder(log), "logs")] {
         let created = disk
@@ -167,7 +169,7 @@ impl Store {
         let mut files = BTreeMap::new();
         for family in &schema.families {
             let metas = manifest.files.get(&family.id).into_iter().flatten();
-            let open = metas.map(|meta| self.open_sst(meta.clone(), family.schema.in_memory));
+            let open = metas.map(|meta| self.open_sst(meta.clone(), family.schema.in_memory, 0));
             files.insert(family.id, open.collect::<Result<Vec<_>>>()?);
         }
         Ok(Tablet::new(id, start, stop, number, manifest, files))
@@ -245,8 +247,8 @@ impl Store {
     fn remove_garbage(&self) -> Result<()> {
         let (number, catalog) = self.admin.lock().clone();
         self.objects
-            .clean_numbered(CATALOG, number.saturating_sub(1))?;
-        self.objects.clean_numbered(SERVERS, self.epoch - 1)?;
+            .clean_numbered(CATALOG, number.saturating_sub(1));
+        self.objects.clean_numbered(SERVERS, self.epoch - 1);
         let uids: BTreeSet<String> = catalog
             .tables
             .values()
@@ -284,6 +286,7 @@ impl Store {
                 self.objects.remove(&path)?;
             }
         }
+        self.remove_other_logs()?;
         for folder in folders {
             self.remove_staged(&format!("{TABLETS}/{folder}/manifest"))?;
             let files = format!("{TABLETS}/{folder}/sst");
@@ -293,6 +296,26 @@ impl Store {
                 .map_err(|error| Error::Io(format!("list {files}: {error}")))?
             {
                 self.remove_staged(&format!("{files}/{family}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes logs of creations that did not come to their end.
+    fn remove_other_logs(&self) -> Result<()> {
+        let failed = |error| Error::Io(format!("clean logs: {error}"));
+        let own = self.log_id.to_string();
+        for other in self
+            .disk
+            .list("logs")
+            .map_err(failed)?
+            .iter()
+            .filter(|name| **name != own)
+        {
+            for segment in self.disk.list(&format!("logs/{other}")).map_err(failed)? {
+                self.disk
+                    .remove(&format!("logs/{other}/{segment}"))
+                    .map_err(failed)?;
             }
         }
         Ok(())

@@ -22,6 +22,7 @@ use super::sst::{DroppedFiles, FileMeta, Sst};
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
 use crate::clock::Clock;
+use crate::write::MAX_ROW_BYTES;
 use crate::{Error, Result};
 
 /// Locks of rows, by hash: rows may share one.
@@ -55,7 +56,7 @@ pub(crate) struct Store {
     pub(crate) admin: Mutex<(u64, Catalog)>,
     pub(crate) next_file: AtomicU64,
     pub(crate) dropped: DroppedFiles,
-    pub(crate) in_memory_bytes: AtomicU64,
+    pub(crate) in_memory_bytes: Arc<AtomicU64>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
     rows: Vec<RwLock<()>>,
@@ -105,7 +106,7 @@ impl Store {
             admin: Mutex::new(catalog),
             next_file: AtomicU64::new(1),
             dropped: DroppedFiles::default(),
-            in_memory_bytes: AtomicU64::new(0),
+            in_memory_bytes: Arc::default(),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
@@ -149,6 +150,12 @@ impl Store {
         row: &bytes::Bytes,
         entries: Vec<Entry>,
     ) -> Result<Appended> {
+        let bytes: usize = entries.iter().map(Entry::bytes).sum();
+        if bytes > MAX_ROW_BYTES {
+            return Err(Error::TooLarge(format!(
+                "the mutations come to {bytes} bytes; limit is {MAX_ROW_BYTES}"
+            )));
+        }
         let appended = self.log()?.append(|first_sequence| {
             tablet.check_live()?;
             let record = Record {
@@ -179,28 +186,25 @@ impl Store {
         self.work.changed.notify_all();
     }
 
-    /// Opens an SST, in memory if its family asks for that and the budget allows.
-    pub(crate) fn open_sst(&self, meta: FileMeta, in_memory: bool) -> Result<Arc<Sst>> {
-        let held = self.in_memory_bytes.load(Ordering::Relaxed);
+    /// Opens an SST, in memory if its family asks for that and the budget allows; `replaces` bytes in memory go for it.
+    pub(crate) fn open_sst(
+        &self,
+        meta: FileMeta,
+        in_memory: bool,
+        replaces: u64,
+    ) -> Result<Arc<Sst>> {
+        let held = self
+            .in_memory_bytes
+            .load(Ordering::Relaxed)
+            .saturating_sub(replaces);
         let fits = held.saturating_add(meta.bytes) <= self.options.in_memory_budget_bytes;
-        let sst = Sst::open(
+        Sst::open(
             self.disk.as_ref(),
             meta,
             in_memory && fits,
+            &self.in_memory_bytes,
             self.dropped.clone(),
-        )?;
-        self.in_memory_bytes
-            .fetch_add(sst.in_memory_bytes(), Ordering::Relaxed);
-        Ok(sst)
-    }
-
-    /// Tells that files left a tablet: they go when their last reader does.
-    pub(crate) fn retire(&self, files: &[Arc<Sst>]) {
-        for file in files {
-            self.in_memory_bytes
-                .fetch_sub(file.in_memory_bytes(), Ordering::Relaxed);
-            file.retire();
-        }
+        )
     }
 
     /// Takes flushed memtables off the budget's account.

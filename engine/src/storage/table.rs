@@ -51,6 +51,8 @@ pub(crate) struct Table {
     /// In row order.
     pub(crate) tablets: Vec<Arc<Tablet>>,
     schema: RwLock<Arc<Schema>>,
+    /// Held shared while files written by a schema are published, so that they are only if it still holds.
+    pub(crate) changing: RwLock<()>,
 }
 
 impl Table {
@@ -66,6 +68,7 @@ impl Table {
             uid,
             tablets,
             schema: RwLock::new(Arc::new(Schema { version, record })),
+            changing: RwLock::new(()),
         }
     }
 
@@ -76,6 +79,7 @@ impl Table {
 
     /// Replaces the schema.
     pub(crate) fn set_schema(&self, version: u64, record: SchemaRecord) {
+        let _none_publishes = self.changing.write();
         *self.schema.write() = Arc::new(Schema { version, record });
     }
 

@@ -154,18 +154,24 @@ impl Tablet {
         });
     }
 
-    /// Takes no appends any more and forgets what it holds; returns that. Only between appends.
-    pub(crate) fn drop_all(&self) -> TabletState {
+    /// Takes no appends and no manifests any more. Only between appends.
+    pub(crate) fn refuse(&self) {
         self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Forgets what it holds, and returns that, once it refuses changes and none is under way.
+    pub(crate) fn forget(&self) -> TabletState {
+        let _none_under_way = self.published.lock();
         self.swap(std::mem::take)
     }
 
-    /// Refuses an append that raced with the drop of the table.
+    /// Refuses a change that raced with the drop of the table.
     pub(crate) fn check_live(&self) -> Result<()> {
         match self.dropped.load(Ordering::Acquire) {
-            true => Err(Error::NotFound(
-                "the table was dropped meanwhile".to_owned(),
-            )),
+            true => Err(Error::NotFound(format!(
+                "tablet {}: its table was dropped meanwhile",
+                self.id
+            ))),
             false => Ok(()),
         }
     }
@@ -178,6 +184,7 @@ impl Tablet {
         install: impl FnOnce(&mut TabletState),
     ) -> Result<()> {
         let mut published = self.published.lock();
+        self.check_live()?;
         let mut manifest = published.manifest.clone();
         edit(&mut manifest);
         manifest.server_timestamp = Timestamp(self.server_timestamp.load(Ordering::Relaxed));
@@ -186,10 +193,8 @@ impl Tablet {
         objects.create_numbered(&folder, number, &manifest)?;
         *published = Published { number, manifest };
         self.swap(install);
-        // The one before stays, for a look at what was; older ones go, now or at the next start.
-        if let Err(error) = objects.clean_numbered(&folder, number - 1) {
-            tracing::warn!(%error, tablet = self.id, "an old manifest was not removed");
-        }
+        // The one before stays, for a look at what was.
+        objects.clean_numbered(&folder, number - 1);
         Ok(())
     }
 

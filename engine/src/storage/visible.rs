@@ -26,6 +26,13 @@ pub(crate) enum WideSource {
 }
 
 impl WideSource {
+    fn any(&self, bounds: &(Vec<u8>, Vec<u8>), sequence: u64) -> bool {
+        match self {
+            Self::Memtable(memtable) => memtable.any_wide(&bounds.0, &bounds.1, sequence),
+            Self::Sst(sst) => sst.any_wide(&bounds.0, &bounds.1, sequence),
+        }
+    }
+
     fn collect(&self, bounds: &(Vec<u8>, Vec<u8>), out: &mut Vec<WideDelete>) {
         match self {
             Self::Memtable(memtable) => memtable.wide(&bounds.0, &bounds.1, out),
@@ -164,12 +171,11 @@ impl Judge {
             .map(|delete| delete.sequence)
             .max()
             .unwrap_or(0);
-        found.clear();
         let bounds = wide::columns_bounds(row);
-        self.wide
+        self.row_has_column_deletes = self
+            .wide
             .iter()
-            .for_each(|source| source.collect(&bounds, &mut found));
-        self.row_has_column_deletes = found.iter().any(|delete| visible(&delete));
+            .any(|source| source.any(&bounds, self.sequence));
     }
 }
 

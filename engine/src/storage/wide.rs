@@ -59,13 +59,24 @@ pub(crate) fn column_bounds(row: &[u8], qualifier: &[u8]) -> (Vec<u8>, Vec<u8>) 
 /// Wider deletes by key, as an SST holds them.
 pub(crate) type WideList = Vec<(Bytes, WideDelete)>;
 
+fn between<'a>(
+    list: &'a WideList,
+    from: &[u8],
+    to: &'a [u8],
+) -> impl Iterator<Item = &'a WideDelete> {
+    let start = list.partition_point(|(key, _)| key.as_ref() < from);
+    list[start..]
+        .iter()
+        .take_while(move |(key, _)| key.as_ref() < to)
+        .map(|(_, delete)| delete)
+}
+
 /// The deletes of a sorted list whose keys lie in the bounds.
 pub(crate) fn in_bounds(list: &WideList, from: &[u8], to: &[u8], out: &mut Vec<WideDelete>) {
-    let start = list.partition_point(|(key, _)| key.as_ref() < from);
-    out.extend(
-        list[start..]
-            .iter()
-            .take_while(|(key, _)| key.as_ref() < to)
-            .map(|(_, delete)| *delete),
-    );
+    out.extend(between(list, from, to).copied());
+}
+
+/// Whether a delete of a sorted list in the bounds has a sequence number of at most `sequence`.
+pub(crate) fn any_in_bounds(list: &WideList, from: &[u8], to: &[u8], sequence: u64) -> bool {
+    between(list, from, to).any(|delete| delete.sequence <= sequence)
 }

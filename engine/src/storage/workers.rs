@@ -93,11 +93,14 @@ fn flush_once(store: &Store) -> Result<bool> {
 }
 
 fn compact_once(store: &Store) -> Result<bool> {
-    store.remove_dropped()?;
+    // One tablet that fails (a damaged file) does not keep the others from their turn.
+    let mut failure = store.remove_dropped().err();
+    let mut did = false;
     for (table, tablet) in store.tablets() {
-        if store.compact(&table, &tablet)? {
-            return Ok(true);
+        match store.compact(&table, &tablet) {
+            Ok(compacted) => did |= compacted,
+            Err(error) => failure = Some(error),
         }
     }
-    Ok(false)
+    failure.map_or(Ok(did), Err)
 }

@@ -39,6 +39,21 @@ pub(crate) enum Op {
     DeleteFamily,
 }
 
+impl Entry {
+    /// Bytes in the log.
+    pub(crate) fn bytes(&self) -> usize {
+        33 + match &self.op {
+            Op::Put {
+                qualifier, value, ..
+            } => qualifier.len() + value.len(),
+            Op::DeleteCell { qualifier, .. } | Op::DeleteColumn { qualifier, .. } => {
+                qualifier.len()
+            }
+            Op::DeleteFamily => 0,
+        }
+    }
+}
+
 /// One row mutation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {

@@ -5,8 +5,7 @@
 //! ```
 //!
 //! **Invariants**: memtables are filled in log order, before the sync, since `append` runs its callback under the lock; a
-//! group is durable before the next is written; after a failed write or sync nothing is written any more ([`CommitLog::failure`])
-//! and no later append succeeds; a segment goes only when every tablet with records in it has flushed them.
+//! group is durable before the next is written; after a failed write or sync nothing is written any more and no later append succeeds; a segment goes only when every tablet with records in it has flushed them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! ([`Sst::retire`]), through the queue of dropped files, since a reader's end must not wait for a disk.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ pub(crate) struct Sst {
     source: Source,
     index: Bytes,
     pub(crate) wide: WideList,
+    /// What counts the bytes kept in memory.
+    account: Arc<AtomicU64>,
     retired: AtomicBool,
     dropped: DroppedFiles,
 }
@@ -62,11 +64,12 @@ impl Source {
 }
 
 impl Sst {
-    /// Opens the file that a manifest names; `in_memory` reads it whole.
+    /// Opens the file that a manifest names; `in_memory` reads it whole, and counts it in `account` as long as it is open.
     pub(crate) fn open(
         disk: &dyn Disk,
         meta: FileMeta,
         in_memory: bool,
+        account: &Arc<AtomicU64>,
         dropped: DroppedFiles,
     ) -> Result<Arc<Self>> {
         let fail = |error| Error::Io(format!("open sst {}: {error}", meta.path));
@@ -102,14 +105,17 @@ impl Sst {
                 "properties are not those of the manifest",
             ));
         }
-        Ok(Arc::new(Self {
+        let sst = Self {
             meta,
             source,
             index,
             wide,
+            account: account.clone(),
             retired: AtomicBool::new(false),
             dropped,
-        }))
+        };
+        account.fetch_add(sst.in_memory_bytes(), Ordering::Relaxed);
+        Ok(Arc::new(sst))
     }
 
     /// Tells that no manifest names the file any more.
@@ -133,6 +139,11 @@ impl Sst {
             && to.is_none_or(|to| properties.min_key.as_ref() < to)
     }
 
+    /// Whether a wider delete in the bounds has a sequence number of at most `sequence`.
+    pub(crate) fn any_wide(&self, from: &[u8], to: &[u8], sequence: u64) -> bool {
+        wide::any_in_bounds(&self.wide, from, to, sequence)
+    }
+
     /// Adds the wider deletes whose keys are in the bounds.
     pub(crate) fn wide(&self, from: &[u8], to: &[u8], out: &mut Vec<WideDelete>) {
         wide::in_bounds(&self.wide, from, to, out);
@@ -145,6 +156,8 @@ impl Sst {
 
 impl Drop for Sst {
     fn drop(&mut self) {
+        self.account
+            .fetch_sub(self.in_memory_bytes(), Ordering::Relaxed);
         if self.retired.load(Ordering::Acquire) {
             self.dropped
                 .lock()

@@ -191,7 +191,10 @@ impl Subject {
     }
 
     fn log_all(&self, request: MutateRequest) -> Result<(MutateResponse, u64)> {
-        Plan::check(&self.store, &table(), request)?.apply(&self.store)
+        let applied = Plan::check(&self.store, &table(), request)?.apply(&self.store)?;
+        applied
+            .failure
+            .map_or(Ok((applied.response, applied.group)), Err)
     }
 
     /// Writes a row's mutations durably.

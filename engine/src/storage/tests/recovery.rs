@@ -309,3 +309,41 @@ fn foreign_folders_and_other_formats_are_refused() {
         .to_string();
     assert_eq!(missing, "sim holds no store");
 }
+
+#[test]
+fn a_creation_that_fails_anywhere_can_be_done_again() {
+    let clock = TestClock::at(SECOND);
+    for calls in 0..30 {
+        for crash in [false, true] {
+            let disk = SimDisk::new();
+            disk.fail_in(calls);
+            let first = open_at(&disk, &clock, false);
+            disk.fail_in(u64::MAX);
+            if first.is_ok() {
+                assert!(calls > 8, "creation is at least that many calls");
+                return;
+            }
+            let disk = if crash {
+                disk.crash(&mut Random::new(calls))
+            } else {
+                disk
+            };
+            let store = open_at(&disk, &clock, false).expect("opens");
+            let subject = Subject {
+                disk,
+                clock: clock.clone(),
+                store,
+            };
+            subject.put_table(vec![versions("f", 1)]);
+            subject.write("r", vec![put("f", "q", 1, "v")]);
+            assert_eq!(
+                subject
+                    .crash(&mut Random::new(calls))
+                    .cells("r", "f", "q")
+                    .len(),
+                1
+            );
+        }
+    }
+    panic!("creation takes more than 30 calls");
+}
