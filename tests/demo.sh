@@ -3,6 +3,8 @@
 # Without a terminal it shows the whole and ends; with one it stays up until Ctrl-C. It leaves nothing behind.
 set -eu
 cd "$(dirname "$0")/.."
+# The settings of whoever calls this do not count here.
+unset TABLEMOUNT_DATA TABLEMOUNT_LOG TABLEMOUNT_LOG_FORMAT TABLEMOUNT_SERVER TABLEMOUNT_TOKEN_FILE
 tablemount=${TABLEMOUNT:?names the tablemount binary; run: make demo}
 
 fail() { echo "demo: $*" >&2; exit 1; }
@@ -17,14 +19,18 @@ mkdir "$mount"
 up=
 end() {
 	if [ -n "$up" ]; then kill "$up" 2> /dev/null || true; wait "$up" 2> /dev/null || true; fi
+	# Left only if it was killed.
+	umount --lazy "$mount" 2> /dev/null || true
 	rm -rf --one-file-system "$folder"
 }
 trap end EXIT
+trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
-# Any free ports: the log says which.
-"$tablemount" up -f crds/examples --data "$folder/data" --mount "$mount" --http 127.0.0.1:0 --grpc 127.0.0.1:0 \
+# Any free ports: the log says which. Out of the terminal's reach, so that Ctrl-C comes to this script alone, which ends it.
+setsid "$tablemount" up -f crds/examples --data "$folder/data" --mount "$mount" --http 127.0.0.1:0 --grpc 127.0.0.1:0 \
 	--log-format json > "$folder/out" 2> "$folder/log" &
 up=$!
 url=

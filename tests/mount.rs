@@ -109,13 +109,13 @@ impl Mounted {
             .sum()
     }
 
-    /// How many requests a shell line costs, what it printed, and how long it took.
-    fn cost(&self, line: &str) -> (u64, String) {
+    /// How many requests a shell line costs, how many seconds it took, and what it printed.
+    fn cost(&self, line: &str) -> (u64, u64, String) {
         let (before, start) = (self.requests(), Instant::now());
-        let printed = self.sh(line).ok().to_owned();
-        let requests = self.requests() - before;
-        eprintln!("{requests} requests, {:?}: {line}", start.elapsed());
-        (requests, printed)
+        let printed = self.sh(line).ok().trim().to_owned();
+        let (requests, took) = (self.requests() - before, start.elapsed());
+        eprintln!("{requests} requests, {took:?}: {line}");
+        (requests, took.as_secs(), printed)
     }
 }
 
@@ -288,8 +288,12 @@ fn files_look_like_files() {
     assert_eq!(absent.expect_err("absent"), Errno::NODATA);
     let length = rustix::fs::getxattr(&file, "user.tablemount.timestamp", &mut buffer[..]);
     assert_eq!(&buffer[..length.expect("timestamp")], b"5");
-    let names = rustix::fs::listxattr(&file, &mut [0; 0][..]).expect("names");
-    assert!(names > 0);
+    let mut names = [0; 200];
+    let length = rustix::fs::listxattr(&file, &mut names[..]).expect("names");
+    assert!(
+        names[..length].starts_with(b"user.tablemount.key\0user.tablemount.qualifier\0"),
+        "{names:?}"
+    );
     assert_eq!(
         rustix::fs::getxattr(&file, "user.tablemount.key", &mut buffer[..3]).expect_err("small"),
         Errno::RANGE
@@ -311,7 +315,7 @@ fn long_values_come_whole() {
             .map(|(row, value)| (row.into(), "q".into(), Bytes::copy_from_slice(value))),
     );
     assert!(fs::read(mounted.path("t/long/f/q/5")).expect("read") == value);
-    let (requests, _) = mounted.cost("cat t/long/f/q/5 > /dev/null");
+    let (requests, ..) = mounted.cost("cat t/long/f/q/5 > /dev/null");
     assert!(requests <= 3 + 2, "{requests} requests");
     assert_eq!(fs::read(mounted.path("t/none/f/q/5")).expect("read"), b"");
     assert_eq!(
@@ -334,44 +338,44 @@ fn programs_cost_few_requests() {
     mounted.table("t", numbered(ROWS, &value));
     let bytes = ROWS * value.len() as u64;
 
-    let (requests, _) = mounted.cost("cat t/040000/f/q/5");
+    let (requests, ..) = mounted.cost("cat t/040000/f/q/5");
     assert!(requests <= 3, "{requests} requests for a cold cat");
     for listing in ["ls t", "ls -U t", "ls -f t"] {
-        let (requests, names) = mounted.cost(&format!("{listing} | wc -l"));
-        assert!(names.trim().parse::<u64>().expect("number") >= ROWS);
+        let (requests, _, names) = mounted.cost(&format!("{listing} | wc -l"));
+        assert!(names.parse::<u64>().expect("number") >= ROWS);
         assert!(requests <= ROWS / 1000, "{requests} requests for {listing}");
     }
-    let (requests, _) = mounted.cost("ls -l t > /dev/null");
-    assert!(requests <= 2 * ROWS / 1000, "{requests} requests for ls -l");
 
     let copy = mounted.folder.path().join("copy");
-    for (line, values) in [
-        ("find t | wc -l".to_owned(), 0),
-        ("find t -type f -size +1c | wc -l".to_owned(), 0),
-        ("grep -rc v t | wc -l".to_owned(), bytes),
-        ("grep -rl v t/@latest | wc -l".to_owned(), bytes),
-        ("tar cf - t | wc -c".to_owned(), bytes),
+    let copy = copy.display();
+    for (line, printed, values) in [
+        ("ls -l t | wc -l".to_owned(), ROWS + 1, 0),
+        ("find t | wc -l".to_owned(), 5 * ROWS + 1, 0),
+        ("find t -type f -size +1c | wc -l".to_owned(), ROWS, 0),
+        ("grep -rc v t | wc -l".to_owned(), ROWS, bytes),
+        ("grep -rl v t/@latest | wc -l".to_owned(), ROWS, bytes),
+        ("tar cf - t | tar t | wc -l".to_owned(), 5 * ROWS + 1, bytes),
         (
-            format!("cp -r t {0} && find {0} -type f | wc -l", copy.display()),
+            format!("cp -r t {copy} && find {copy} | wc -l"),
+            5 * ROWS + 1,
             bytes,
         ),
+        (
+            "diff -r t/@latest/@at/10 t/@latest/@at/1970-01-01 | wc -l".to_owned(),
+            0,
+            2 * bytes,
+        ),
     ] {
-        let (requests, printed) = mounted.cost(&line);
-        assert!(
-            printed.trim().parse::<u64>().expect("number") >= ROWS,
-            "{line}: {printed}"
-        );
-        let most = ROWS / 500 + values / (4 << 20);
+        let (requests, seconds, found) = mounted.cost(&line);
+        assert_eq!(found, printed.to_string(), "{line}");
+        // What was fetched ahead is good for a second: a machine that takes longer than it should asks again.
+        let trees = values.div_ceil(bytes).max(1);
+        let most = trees * ROWS / 500 + values / (4 << 20) + 3 * seconds.saturating_sub(25 * trees);
         assert!(
             requests <= most,
             "{requests} requests, {most} allowed: {line}"
         );
     }
-    let (requests, _) = mounted.cost("diff -r t/@latest/@at/10 t/@latest/@at/1970-01-01");
-    assert!(
-        requests <= 2 * (ROWS / 500 + bytes / (4 << 20)),
-        "{requests} requests for diff"
-    );
 }
 
 #[test]
@@ -382,8 +386,8 @@ fn a_big_table_is_listed_in_little_memory() {
     }
     let mounted = Mounted::new();
     mounted.table("t", numbered(ROWS, b"value"));
-    let (requests, names) = mounted.cost("ls -U t | wc -l");
-    assert_eq!(names.trim(), ROWS.to_string());
+    let (requests, _, names) = mounted.cost("ls -U t | wc -l");
+    assert_eq!(names, ROWS.to_string());
     assert!(requests <= ROWS / 1000, "{requests} requests");
     mounted.sh("find t | wc -l").ok();
     let status = fs::read_to_string(format!("/proc/{}/status", mounted.process.id()));

@@ -218,8 +218,8 @@ impl Facts {
         })
     }
 
-    /// What comes from `place` on, without values. If little of it is known, more rows are asked for first, so that values and
-    /// lengths come in step.
+    /// What comes from `place` on, without values. If little or nothing of it is known, rows are asked for first, so that
+    /// values and lengths come in step.
     async fn lengths_ahead(
         &self,
         scope: &Scope,
@@ -228,14 +228,18 @@ impl Facts {
         cells: u64,
     ) -> Result<Option<Arc<Window>>, Failure> {
         let now = self.clock.now();
-        let Some(known) = self.windows.lock().from(scope, place, now) else {
-            return Ok(None);
-        };
         let row = Place::row(place.row.clone());
-        let reach = known.from(place).map_or(0, |(_, cells)| cells.len() as u64);
-        if scope.reverse || known.high.is_none() || reach * 2 >= cells || !known.covers_start(&row)
-        {
-            return Ok(Some(known));
+        let known = self.windows.lock().from(scope, place, now);
+        let enough = known.as_ref().is_some_and(|known| {
+            let reach = known.from(place).map_or(0, |(_, cells)| cells.len() as u64);
+            let begins_here = known
+                .low
+                .as_ref()
+                .is_some_and(|low| row.cmp_side(false, low).is_eq());
+            begins_here || known.high.is_none() || reach * 2 >= cells || !known.covers_start(&row)
+        });
+        if enough || scope.reverse {
+            return Ok(known);
         }
         let ahead = Ahead {
             places: cells.min(ROWS_AHEAD),
@@ -261,6 +265,7 @@ impl Facts {
             took = ?self.clock.now().duration_since(fetched),
             "read"
         );
+        self.tables.confirm(&scope.table, fetched);
         let renewed = match fetch.is_known(info, &page) {
             true => None,
             false => Some(self.tables.ask(&scope.table).await?),

@@ -164,7 +164,7 @@ impl Filesystem {
                     stat,
                 },
             ];
-            if dots.iter().any(|dot| add(dot)) {
+            if dots.iter().any(&mut add) {
                 return Ok(());
             }
             added = true;

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -57,14 +57,10 @@ impl Fuse {
     fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
         let _runtime = self.runtime.enter();
-        if let Poll::Pending = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let mut context = Context::from_waker(Waker::noop());
+        if work.as_mut().poll(&mut context).is_pending() {
             self.runtime.spawn(work);
         }
-    }
-
-    fn errno(&self, operation: &'static str, failure: &Failure) -> Errno {
-        self.log.note(operation, failure);
-        failure.errno()
     }
 }
 
@@ -76,6 +72,12 @@ struct TroubleLog {
 }
 
 impl TroubleLog {
+    /// The errno of a failed operation, after a line in the log if someone should know.
+    fn errno(&self, operation: &'static str, failure: &Failure) -> Errno {
+        self.note(operation, failure);
+        failure.errno()
+    }
+
     fn note(&self, operation: &'static str, failure: &Failure) {
         if !failure.is_trouble() {
             debug!(operation, %failure, "refused");
@@ -163,10 +165,7 @@ impl fuser::Filesystem for Fuse {
                     &file_attr(&filesystem.options, number, &stat),
                     GENERATION,
                 ),
-                Err(failure) => {
-                    log.note("lookup", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("lookup", &failure)),
             }
         });
     }
@@ -180,10 +179,7 @@ impl fuser::Filesystem for Fuse {
         self.run(async move {
             match filesystem.getattr(ino.0).await {
                 Ok(stat) => reply.attr(&TTL, &file_attr(&filesystem.options, ino.0, &stat)),
-                Err(failure) => {
-                    log.note("getattr", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("getattr", &failure)),
             }
         });
     }
@@ -193,10 +189,7 @@ impl fuser::Filesystem for Fuse {
         self.run(async move {
             match filesystem.readlink(ino.0).await {
                 Ok(target) => reply.data(target.as_bytes()),
-                Err(failure) => {
-                    log.note("readlink", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("readlink", &failure)),
             }
         });
     }
@@ -215,15 +208,11 @@ impl fuser::Filesystem for Fuse {
                         FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
                     );
                 }
-                Err(failure) => {
-                    log.note("open", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("open", &failure)),
             }
         });
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the trait's")]
     fn read(
         &self,
         _req: &Request,
@@ -239,10 +228,7 @@ impl fuser::Filesystem for Fuse {
         self.run(async move {
             match filesystem.read(fh.0, offset, size).await {
                 Ok(bytes) => reply.data(&bytes),
-                Err(failure) => {
-                    log.note("read", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("read", &failure)),
             }
         });
     }
@@ -264,7 +250,7 @@ impl fuser::Filesystem for Fuse {
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match self.filesystem.opendir(ino.0) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
-            Err(failure) => reply.error(self.errno("opendir", &failure)),
+            Err(failure) => reply.error(self.log.errno("opendir", &failure)),
         }
     }
 
@@ -288,10 +274,7 @@ impl fuser::Filesystem for Fuse {
             };
             match filesystem.readdir(ino.0, fh.0, offset, false, add).await {
                 Ok(()) => reply.ok(),
-                Err(failure) => {
-                    log.note("readdir", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("readdir", &failure)),
             }
         });
     }
@@ -319,10 +302,7 @@ impl fuser::Filesystem for Fuse {
             };
             match filesystem.readdir(ino.0, fh.0, offset, true, add).await {
                 Ok(()) => reply.ok(),
-                Err(failure) => {
-                    log.note("readdir", &failure);
-                    reply.error(failure.errno());
-                }
+                Err(failure) => reply.error(log.errno("readdir", &failure)),
             }
         });
     }
@@ -375,7 +355,6 @@ impl fuser::Filesystem for Fuse {
 
     // What writes is refused, should someone have remounted read-write.
 
-    #[expect(clippy::too_many_arguments, reason = "the trait's")]
     fn setattr(
         &self,
         _req: &Request,

@@ -23,7 +23,7 @@ impl Filesystem {
                 Ok(pretty(&self.remote.table_stats(&scope.table).await?))
             }
             (Generated::Schema, Node::Table { scope, .. }) => {
-                Ok(schema(&*self.facts.tables.get(&scope.table).await?))
+                Ok(schema(&*self.facts.tables.ask(&scope.table).await?))
             }
             (Generated::Schema | Generated::TableStats | Generated::RowJson, _) => {
                 Err(Failure::Absent)

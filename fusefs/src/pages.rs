@@ -116,6 +116,7 @@ impl Filesystem {
             ..scoped(scope)
         };
         let page = self.remote.read_page(&scope.table, &request).await?;
+        self.facts.tables.confirm(&scope.table, fetched);
         let next = page.next.clone();
         let mut keys: Vec<_> = page
             .rows

@@ -23,7 +23,14 @@ const SCHEMA_TTL: Duration = Duration::from_secs(10);
 pub(crate) struct Tables {
     remote: Arc<Remote>,
     clock: Arc<Clock>,
-    known: Mutex<HashMap<TableName, (Instant, Option<Arc<TableInfo>>)>>,
+    known: Mutex<HashMap<TableName, Known>>,
+}
+
+/// What was told of a table, and when it was last seen to be there.
+struct Known {
+    told: Instant,
+    confirmed: Instant,
+    info: Option<Arc<TableInfo>>,
 }
 
 impl Tables {
@@ -63,11 +70,26 @@ impl Tables {
         info.ok_or(Failure::Absent)
     }
 
+    /// A read at `when` has shown that the table is there.
+    pub(crate) fn confirm(&self, table: &TableName, when: Instant) {
+        if let Some(known) = self.known.lock().get_mut(table)
+            && known.info.is_some()
+        {
+            known.confirmed = known.confirmed.max(when);
+        }
+    }
+
+    /// What was told within [`SCHEMA_TTL`] and confirmed within `ttl`.
     fn known(&self, table: &TableName, ttl: Duration) -> Option<Option<Arc<TableInfo>>> {
         let now = self.clock.now();
         let known = self.known.lock();
-        let (at, info) = known.get(table)?;
-        (now.saturating_duration_since(*at) < ttl).then(|| info.clone())
+        let Known {
+            told,
+            confirmed,
+            info,
+        } = known.get(table)?;
+        let age = |since: &Instant| now.saturating_duration_since(*since);
+        (age(told) < SCHEMA_TTL && age(confirmed) < ttl).then(|| info.clone())
     }
 
     /// All tables by name.
@@ -97,10 +119,15 @@ impl Tables {
         let mut known = self.known.lock();
         for (name, info) in tables {
             if known.len() >= MAX_TABLES {
-                known.retain(|_, (at, _)| now.saturating_duration_since(*at) < SCHEMA_TTL);
+                known.retain(|_, known| now.saturating_duration_since(known.told) < SCHEMA_TTL);
             }
             if known.len() < MAX_TABLES {
-                known.insert(name, (now, info));
+                let known_now = Known {
+                    told: now,
+                    confirmed: now,
+                    info,
+                };
+                known.insert(name, known_now);
             }
         }
     }

@@ -101,6 +101,16 @@ impl TestSource {
         );
     }
 
+    pub(crate) fn add_family(&self, name: &str) {
+        let mut tables = self.tables.lock();
+        let families = &mut tables.values_mut().next().expect("a table").info.families;
+        let schema = FamilySchema::new(FamilyName::new(name).expect("valid"));
+        families.push(FamilyInfo {
+            id: families.len() as u64 + 10,
+            schema,
+        });
+    }
+
     pub(crate) fn delete_row(&self, row: &str) {
         let mut tables = self.tables.lock();
         let table = tables.values_mut().next().expect("a table");

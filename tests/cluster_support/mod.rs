@@ -1,5 +1,9 @@
 //! kubectl and helm as a user calls them, against the cluster of KUBECONFIG.
 
+pub(crate) mod clusters;
+pub(crate) mod data;
+pub(crate) mod tables;
+
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -216,4 +220,11 @@ pub(crate) fn repository_file(path: &str) -> String {
         .to_str()
         .expect("a path in UTF-8")
         .to_owned()
+}
+
+/// The lines of a listing, in order.
+pub(crate) fn sorted(lines: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = lines.lines().collect();
+    lines.sort_unstable();
+    lines
 }

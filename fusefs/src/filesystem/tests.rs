@@ -1,7 +1,5 @@
 //! The filesystem without FUSE, over a fake engine that counts requests.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod failures;
 mod listings;
 mod requests;

@@ -126,3 +126,20 @@ fn walkers_do_not_disturb_each_other() {
     (3..17).for_each(|number| walks.hit(&scope, &row(number), true, now));
     assert_eq!(walks.miss(&scope, &row(18), true, now).places, 256);
 }
+
+#[test]
+fn who_is_caught_inside_a_row_when_its_second_ends_goes_on_by_rows() {
+    let (scope, start) = (scope(false), Instant::now());
+    let mut walks = Walks::new(2000);
+    walks.miss(&scope, &row(1), true, start);
+    walks.miss(&scope, &row(2), true, start);
+    (3..12).for_each(|number| walks.hit(&scope, &row(number), true, start));
+    assert_eq!(walks.resume(&scope, &row(11), start), None);
+    let places = walks
+        .resume(&scope, &row(11), start + TTL)
+        .map(|ahead| ahead.places);
+    assert_eq!(places, Some(10));
+    // What came from there was but one row.
+    walks.got(&scope, &row(11), 1);
+    assert_eq!(walks.resume(&scope, &row(11), start + TTL * 2), None);
+}

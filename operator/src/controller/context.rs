@@ -1,7 +1,7 @@
 //! What all reconciliations share, and the calls of the Kubernetes API that both controllers make.
 
 use std::fmt::Debug;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -73,7 +73,7 @@ impl Context {
         object: &K,
         error: &Error,
     ) -> Action {
-        let wait = self.backoff.failed(&key(object), "error");
+        let wait = self.backoff.failed(&key(object), "error", Instant::now());
         tracing::warn!(object = key(object), error = %super::full(error), wait = ?wait, "reconcile");
         Action::requeue(wait)
     }
@@ -85,7 +85,11 @@ impl Context {
         reason: Reason,
     ) -> Action {
         if reason.is_transient() {
-            return Action::requeue(self.backoff.failed(&key(object), &format!("{reason:?}")));
+            return Action::requeue(self.backoff.failed(
+                &key(object),
+                &format!("{reason:?}"),
+                Instant::now(),
+            ));
         }
         self.backoff.succeeded(&key(object));
         Action::requeue(super::RESYNC)

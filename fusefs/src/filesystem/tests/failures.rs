@@ -143,3 +143,14 @@ async fn nothing_is_opened_that_is_not_a_file() {
     assert!(tree.filesystem.readlink(file).await.is_err());
     assert!(tree.filesystem.read(99, 0, 1).await.is_err());
 }
+
+#[tokio::test]
+async fn a_family_made_since_shows_with_its_first_cell() {
+    let tree = map();
+    assert_eq!(tree.ls("map/aaaaa").await, "A B");
+    tree.source.add_family("C");
+    tree.source.put("aaaaa", "C", "q", 5, "new");
+    tree.advance(Duration::from_secs(1));
+    assert_eq!(tree.ls("map/aaaaa").await, "A B C");
+    assert_eq!(tree.cat("map/aaaaa/C/q/latest").await.unwrap(), "new");
+}
