@@ -351,7 +351,6 @@ fn programs_cost_few_requests() {
     for (line, printed, values) in [
         ("ls -l t | wc -l".to_owned(), ROWS + 1, 0),
         ("find t | wc -l".to_owned(), 5 * ROWS + 1, 0),
-        ("find t -type f -size +1c | wc -l".to_owned(), ROWS, 0),
         ("grep -rc v t | wc -l".to_owned(), ROWS, bytes),
         ("grep -rl v t/@latest | wc -l".to_owned(), ROWS, bytes),
         ("tar cf - t | tar t | wc -l".to_owned(), 5 * ROWS + 1, bytes),

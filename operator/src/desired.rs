@@ -67,6 +67,14 @@ impl Desired {
     }
 }
 
+/// So many column families, in words.
+pub(crate) fn count_families(count: usize) -> String {
+    match count {
+        1 => "1 column family".to_owned(),
+        n => format!("{n} column families"),
+    }
+}
+
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Result<BTreeSet<FamilyName>, String> {
     names
         .map(|name| FamilyName::new(name).map_err(|error| format!("spec.allow: {error}")))

@@ -10,7 +10,7 @@ use tablemount_api::{FamilyName, FamilySchema, GcClause, GcRule, Owner, TableInf
 
 use crate::condition::Reason;
 use crate::crd::ChangeClass;
-use crate::desired::{Desired, describe_gc};
+use crate::desired::{Desired, count_families, describe_gc};
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +57,10 @@ pub(crate) fn plan(
     observed: Option<&TableInfo>,
 ) -> Result<Vec<Change>, Refusal> {
     let Some(observed) = observed else {
-        let families = desired.families.len();
+        let families = count_families(desired.families.len());
         return Ok(vec![free(
             ChangeClass::Online,
-            format!(
-                "make table \"{}\" with {families} column families",
-                desired.name
-            ),
+            format!("make table \"{}\" with {families}", desired.name),
         )]);
     };
     let mut changes = Vec::from_iter(take_over(desired, owner, observed)?);

@@ -12,7 +12,7 @@ use tablemount_client::{Client, Error as ClientError};
 
 use crate::condition::{self, Now, READY, Reason};
 use crate::crd::{FamilyStatus, PendingChange, Table, TableStatus};
-use crate::desired::{Desired, compression_type, describe_gc};
+use crate::desired::{Desired, compression_type, count_families, describe_gc};
 use crate::plan::{Change, Refusal, plan, unused_permissions, unwanted_families};
 
 /// How often a change is planned anew when the schema changes under it.
@@ -229,8 +229,8 @@ impl TableOutcome {
     fn applied(desired: &Desired, table: Option<TableInfo>, applied: Vec<Change>) -> Self {
         let version = table.as_ref().map_or(0, |table| table.version);
         let mut message = format!(
-            "{} column families, schema version {version}",
-            desired.families.len()
+            "{}, schema version {version}",
+            count_families(desired.families.len())
         );
         let unused = unused_permissions(desired, &applied);
         if !unused.is_empty() {

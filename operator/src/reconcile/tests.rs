@@ -144,11 +144,11 @@ async fn a_table_is_made_changed_and_left_alone() {
     let spec = "{families: [{name: a, maxVersions: 3}], splits: [k, m]}";
     assert_eq!(
         said(&apply(&client, spec).await),
-        (true, Reason::Applied, "1 column families, schema version 1")
+        (true, Reason::Applied, "1 column family, schema version 1")
     );
     assert_eq!(
         said(&apply(&client, spec).await),
-        (true, Reason::Applied, "1 column families, schema version 1")
+        (true, Reason::Applied, "1 column family, schema version 1")
     );
     let more = "{families: [{name: a, maxVersions: 3}, {name: b}], splits: [k, m]}";
     assert_eq!(
