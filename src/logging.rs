@@ -34,6 +34,8 @@ pub(crate) fn init(args: &LogArgs) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
+        // The terminal may be gone: that must not end what goes on without it.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match args.log_format {
         LogFormat::Text => builder.init(),

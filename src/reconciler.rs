@@ -127,11 +127,17 @@ fn identity(table: &Table) -> String {
 pub(crate) struct Reconciler {
     client: Client,
     manifests: Manifests,
+    /// Tables that left the manifests and could not be dealt with yet.
+    leaving: Vec<Table>,
 }
 
 impl Reconciler {
     pub(crate) fn new(client: Client, manifests: Manifests) -> Self {
-        Self { client, manifests }
+        Self {
+            client,
+            manifests,
+            leaving: Vec::new(),
+        }
     }
 
     /// Applies the manifests; what no table can be ends the start.
@@ -144,24 +150,33 @@ impl Reconciler {
         self.tell_of_undeclared().await
     }
 
-    /// Reads the files again and applies what changed.
+    /// Reads the files again and applies what changed. What fails is tried again the next time.
     pub(crate) async fn read_again(&mut self) -> anyhow::Result<()> {
-        let tables = self.manifests.parse()?;
+        let unchanged = "the manifests were not applied, the tables stay as they are";
+        let tables = self.manifests.parse().context(unchanged)?;
         let before = std::mem::replace(&mut self.manifests.tables, tables);
+        let mut failure = None;
         for table in &self.manifests.tables {
-            self.apply(table).await?;
+            failure = self.apply(table).await.err().or(failure);
         }
-        let gone = before.iter().filter(|old| {
-            !self
-                .manifests
+        let declared = |old: &Table| {
+            self.manifests
                 .tables
                 .iter()
                 .any(|new| identity(new) == identity(old))
-        });
-        for table in gone {
-            self.removed(table).await?;
+        };
+        let gone = before
+            .into_iter()
+            .chain(std::mem::take(&mut self.leaving))
+            .filter(|old| !declared(old));
+        for table in gone.collect::<Vec<_>>() {
+            if let Err(error) = self.removed(&table).await {
+                failure = Some(error);
+                self.leaving.push(table);
+            }
         }
-        Ok(())
+        let partly = "not all of the manifests was applied; SIGHUP tries again";
+        failure.map_or(Ok(()), Err).context(partly)
     }
 
     /// The tables that are declared, by their names in the engine.

@@ -70,9 +70,12 @@ fn entry<M: SerializeMap>(
     base64: &'static str,
     bytes: &[u8],
 ) -> Result<(), M::Error> {
+    // Most control characters take six bytes as JSON text: where many are, base64 is shorter, and fits a line of any import.
+    let six = |byte: &&u8| **byte < b' ' && !b"\n\r\t".contains(byte);
+    let binary = bytes.len() > 1024 && bytes.iter().filter(six).count() > bytes.len() / 16;
     match str::from_utf8(bytes) {
-        Ok(value) => map.serialize_entry(text, value),
-        Err(_) => map.serialize_entry(base64, &AsBase64(bytes)),
+        Ok(value) if !binary => map.serialize_entry(text, value),
+        _ => map.serialize_entry(base64, &AsBase64(bytes)),
     }
 }
 

@@ -132,6 +132,11 @@ impl Serving {
         format!("http://{}", SocketAddr::new(ip, self.http_addr.port()))
     }
 
+    /// Waits until the store can no longer make writes durable; the process must end then.
+    pub(crate) async fn failed(&self) -> anyhow::Error {
+        anyhow!("{}", self.engine.failed().await)
+    }
+
     /// Waits for requests in flight, then flushes and closes the store.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         self.stop.cancel();

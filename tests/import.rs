@@ -97,7 +97,7 @@ fn many_rows_arrive_and_bad_lines_are_told() {
 }
 
 #[test]
-fn only_the_first_bad_lines_are_shown() {
+fn every_bad_line_is_told_with_its_number() {
     create("bad", &["f"]);
     let lines = "{\"row\":\"\"}\n".repeat(100);
     let url = &server().url;
@@ -106,7 +106,11 @@ fn only_the_first_bad_lines_are_shown() {
         lines.as_bytes(),
     );
     assert_eq!(outcome.code, 4, "{outcome:?}");
-    assert_eq!(outcome.stderr.lines().count(), 22, "{outcome:?}");
+    assert_eq!(outcome.stderr.lines().count(), 101, "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("stdin line 100: row key is empty"),
+        "{outcome:?}"
+    );
     assert!(
         outcome
             .stderr
@@ -142,13 +146,13 @@ fn an_import_that_stops_says_how_to_go_on() {
     let folder = TempDir::new().expect("temporary folder");
     // A quote that is never closed, in more than the longest record.
     let mut csv = b"id,f:a\nr1,x\nr2,\"".to_vec();
-    csv.resize(170 << 20, b'y');
+    csv.resize(212 << 20, b'y');
     let file = write(&folder, "stop.csv", &csv);
     let outcome = tm(&["import", "stop", &file, "--default-timestamp", "7"]);
     outcome.failed(
         1,
         &format!(
-            "{file}: record from line 3 on: over 167772160 bytes; is a quote not closed?; the import stopped after 1 row; \
+            "{file}: record from line 3 on: over 220200960 bytes; is a quote not closed?; the import stopped after 1 row; \
              repeat it with --default-timestamp 7 to write the same cells and the rest"
         ),
     );

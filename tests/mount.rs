@@ -369,7 +369,8 @@ fn programs_cost_few_requests() {
         assert_eq!(found, printed.to_string(), "{line}");
         // What was fetched ahead is good for a second: a machine that takes longer than it should asks again.
         let trees = values.div_ceil(bytes).max(1);
-        let most = trees * ROWS / 500 + values / (4 << 20) + 3 * seconds.saturating_sub(25 * trees);
+        let each = ROWS / 500 + 3 * seconds.saturating_sub(25);
+        let most = trees * each + values / (4 << 20);
         assert!(
             requests <= most,
             "{requests} requests, {most} allowed: {line}"

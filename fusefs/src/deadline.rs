@@ -39,7 +39,6 @@ impl Breaker {
         if self.open.swap(true, Ordering::Relaxed) {
             return;
         }
-        warn!("no answer from the server in time; everything fails at once until it answers again");
         let (breaker, probe_every) = (Arc::downgrade(self), self.probe_every);
         tokio::spawn(async move {
             loop {
@@ -56,6 +55,7 @@ impl Breaker {
                 }
             }
         });
+        warn!("no answer from the server in time; everything fails at once until it answers again");
     }
 }
 

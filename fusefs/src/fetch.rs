@@ -149,37 +149,10 @@ impl Fetch {
             .filter(|before| before.row == place.row);
         let row = Place::row(place.row.clone());
         let mut fetch = if let Some(before) = before {
-            let family = family_name(info, before.family)
-                .ok_or(Failure::Absent)?
-                .clone();
-            // Where a column shows one version only, it is done with that; else a page could show a second one.
-            let timestamp = (!scope.latest).then_some(Timestamp(before.timestamp));
-            let cell = CellPosition {
-                family,
-                qualifier: qualifier(&before.qualifier)?,
-                timestamp,
-            };
-            let after = Some(Position {
-                row: row_key(&place.row)?,
-                cell: Some(cell),
-            });
-            let request = ReadRequest {
-                start: Some(row_key(&place.row)?),
-                after,
-                ..scoped(scope)
-            };
-            Self {
-                request,
-                begin: place.before(),
-                end: None,
-            }
+            Self::after_cell(scope, info, before, place)?
         } else if window.covers_start(&row) {
-            let request = ReadRequest {
-                start: Some(row_key(&place.row)?),
-                ..scoped(scope)
-            };
             Self {
-                request,
+                request: from_row(scope, place)?,
                 begin: row.before(),
                 end: None,
             }
@@ -193,15 +166,7 @@ impl Fetch {
             } else {
                 place
             };
-            Self::lengths(
-                scope,
-                info,
-                first,
-                Ahead {
-                    places: 1,
-                    inside: true,
-                },
-            )?
+            Self::lengths(scope, info, first, Ahead::ALONE)?
         };
         if scope.reverse {
             // What comes next is the row before; this row's values are all that lies ahead in one piece.
@@ -212,6 +177,35 @@ impl Fetch {
         fetch.request.cells = CellContent::Values;
         fetch.request.cell_limit = Some(cells);
         Ok(fetch)
+    }
+
+    /// What to ask for what begins at `place`, which comes after the cell `before`.
+    fn after_cell(
+        scope: &Scope,
+        info: &TableInfo,
+        before: &CellFact,
+        place: &Place,
+    ) -> Result<Self, Failure> {
+        let family = family_name(info, before.family).ok_or(Failure::Absent)?;
+        let cell = CellPosition {
+            family: family.clone(),
+            qualifier: qualifier(&before.qualifier)?,
+            // Where a column shows one version only, it is done with that; else a page could show a second one.
+            timestamp: (!scope.latest).then_some(Timestamp(before.timestamp)),
+        };
+        let after = Position {
+            row: row_key(&place.row)?,
+            cell: Some(cell),
+        };
+        let request = ReadRequest {
+            after: Some(after),
+            ..from_row(scope, place)?
+        };
+        Ok(Self {
+            request,
+            begin: place.before(),
+            end: None,
+        })
     }
 
     /// Whether `info` has all families of the page.
@@ -315,6 +309,14 @@ fn facts(info: &TableInfo, rows: Vec<tablemount_client::RowChunk>) -> Vec<CellFa
         }
     }
     facts
+}
+
+/// A request for what lies in `scope` from the row of `place` on.
+fn from_row(scope: &Scope, place: &Place) -> Result<ReadRequest, Failure> {
+    Ok(ReadRequest {
+        start: Some(row_key(&place.row)?),
+        ..scoped(scope)
+    })
 }
 
 /// A request for what lies in `scope`.

@@ -145,40 +145,16 @@ impl Filesystem {
     ) -> Result<(), Failure> {
         let listing = self.directories.get(handle)?;
         let mut listing = listing.lock().await;
-        let mut added = false;
         if offset == 0 {
             listing.rewind();
-            let parent = self.inodes.get(number).map_or(ROOT, |(_, parent)| parent);
-            let stat = Stat::directory(self.mounted);
-            let dots = [
-                Entry {
-                    number,
-                    offset: 1,
-                    name: ".",
-                    stat,
-                },
-                Entry {
-                    number: parent,
-                    offset: 2,
-                    name: "..",
-                    stat,
-                },
-            ];
-            if dots.iter().any(&mut add) {
+        }
+        let dots = self.dots(number);
+        let mut added = false;
+        for dot in dots.iter().filter(|dot| dot.offset > offset) {
+            if add(dot) {
                 return Ok(());
             }
             added = true;
-        } else if offset == 1 {
-            let parent = self.inodes.get(number).map_or(ROOT, |(_, parent)| parent);
-            added = true;
-            if add(&Entry {
-                number: parent,
-                offset: 2,
-                name: "..",
-                stat: Stat::directory(self.mounted),
-            }) {
-                return Ok(());
-            }
         }
         let mut index = offset.saturating_sub(2);
         loop {
@@ -213,6 +189,19 @@ impl Filesystem {
             added = true;
             index += 1;
         }
+    }
+
+    /// The names that every directory has.
+    fn dots(&self, number: u64) -> [Entry<'static>; 2] {
+        let parent = self.inodes.get(number).map_or(ROOT, |(_, parent)| parent);
+        let stat = Stat::directory(self.mounted);
+        let dot = |number, offset, name| Entry {
+            number,
+            offset,
+            name,
+            stat,
+        };
+        [dot(number, 1, "."), dot(parent, 2, "..")]
     }
 
     pub(crate) fn releasedir(&self, number: u64, handle: u64) {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 use tablemount_api::name::encode;
-use tablemount_api::{FamilySchema, TableInfo};
+use tablemount_api::time::rfc3339;
+use tablemount_api::{Compression, FamilySchema, GcRule, Owner, TableInfo};
 
 use crate::errno::Failure;
 use crate::filesystem::Filesystem;
@@ -39,84 +39,125 @@ fn pretty(value: &impl Serialize) -> Bytes {
     text.into()
 }
 
-/// The table as a manifest would have it, so that it can be compared with one; what the server adds is the status.
-fn schema(info: &TableInfo) -> Bytes {
-    let families: Vec<_> = info
-        .families
-        .iter()
-        .map(|family| family_manifest(&family.schema))
-        .collect();
-    let mut spec = json!({ "families": families });
-    if !info.splits.is_empty() {
-        spec["splits"] = info.splits.iter().map(|key| encode(key.bytes())).collect();
-    }
-    let manifest = json!({
-        "apiVersion": "tablemount.dev/v1alpha1",
-        "kind": "Table",
-        "metadata": { "name": info.name.as_str() },
-        "spec": spec,
-        "status": {
-            "tableUid": info.uid,
-            "observedSchemaVersion": info.version,
-            "created": tablemount_api::time::rfc3339(info.created),
-            "owner": info.owner,
-        },
-    });
-    serde_yaml::to_string(&manifest).unwrap_or_default().into()
+/// A table as a manifest would have it, so that it can be compared with one; what the server adds is the status.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Metadata<'a>,
+    spec: Spec<'a>,
+    status: Status<'a>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Spec<'a> {
+    families: Vec<FamilySettings<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    splits: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    table_uid: &'a str,
+    observed_schema_version: u64,
+    created: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'a Owner>,
 }
 
 /// A family's settings in the manifest's words; those that are as they are by default are left out.
-fn family_manifest(schema: &FamilySchema) -> Value {
-    let mut family = Map::new();
-    let mut set = |key: &str, value: Value| family.insert(key.to_owned(), value);
-    set("name", schema.name.as_str().into());
-    // The manifest has one of each; a rule made by other means may have more, and is shown as the server has it.
-    let simple = schema
-        .gc_rule
-        .0
-        .iter()
-        .all(|clause| clause.max_versions.is_some() != clause.max_age_micros.is_some());
-    let versions: Vec<_> = schema
-        .gc_rule
-        .0
-        .iter()
-        .filter_map(|clause| clause.max_versions)
-        .collect();
-    let ages: Vec<_> = schema
-        .gc_rule
-        .0
-        .iter()
-        .filter_map(|clause| clause.max_age_micros)
-        .collect();
-    if simple
-        && versions.len() <= 1
-        && ages.len() <= 1
-        && ages.iter().all(|age| age % 1_000_000 == 0)
-    {
-        versions
-            .iter()
-            .for_each(|versions| drop(set("maxVersions", (*versions).into())));
-        ages.iter()
-            .for_each(|age| drop(set("maxAgeSeconds", (age / 1_000_000).into())));
-    } else {
-        set("gcRule", json!(schema.gc_rule));
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct FamilySettings<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_versions: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_age_seconds: Option<i64>,
+    /// A rule that a manifest cannot say, made by other means: as the server has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gc_rule: Option<&'a GcRule>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_memory: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compression: Option<CompressionSettings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_size_bytes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_value_bytes: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct CompressionSettings {
+    r#type: String,
+}
+
+fn schema(info: &TableInfo) -> Bytes {
+    let manifest = Manifest {
+        api_version: "tablemount.dev/v1alpha1",
+        kind: "Table",
+        metadata: Metadata {
+            name: info.name.as_str(),
+        },
+        spec: Spec {
+            families: info
+                .families
+                .iter()
+                .map(|family| settings(&family.schema))
+                .collect(),
+            splits: info.splits.iter().map(|key| encode(key.bytes())).collect(),
+        },
+        status: Status {
+            table_uid: &info.uid,
+            observed_schema_version: info.version,
+            created: rfc3339(info.created),
+            owner: info.owner.as_ref(),
+        },
+    };
+    // Serialising plain structures to memory does not fail.
+    serde_yaml::to_string(&manifest).unwrap_or_default().into()
+}
+
+fn settings(schema: &FamilySchema) -> FamilySettings<'_> {
+    let unless = |value: u32, default: u32| (value != default).then_some(value);
+    let compression = (schema.compression != Compression::None).then(|| CompressionSettings {
+        r#type: format!("{:?}", schema.compression),
+    });
+    let mut settings = FamilySettings {
+        name: schema.name.as_str(),
+        in_memory: schema.in_memory,
+        compression,
+        block_size_bytes: unless(schema.block_bytes, FamilySchema::DEFAULT_BLOCK_BYTES),
+        max_value_bytes: unless(schema.max_value_bytes, FamilySchema::MAX_VALUE_BYTES),
+        ..FamilySettings::default()
+    };
+    for clause in &schema.gc_rule.0 {
+        match (clause.max_versions, clause.max_age_micros) {
+            (Some(versions), None) if settings.max_versions.is_none() => {
+                settings.max_versions = Some(versions)
+            }
+            (None, Some(age)) if settings.max_age_seconds.is_none() && age % 1_000_000 == 0 => {
+                settings.max_age_seconds = Some(age / 1_000_000);
+            }
+            _ => {
+                let gc_rule = Some(&schema.gc_rule);
+                return FamilySettings {
+                    max_versions: None,
+                    max_age_seconds: None,
+                    gc_rule,
+                    ..settings
+                };
+            }
+        }
     }
-    if schema.in_memory {
-        set("inMemory", true.into());
-    }
-    if schema.compression != Default::default() {
-        set(
-            "compression",
-            json!({ "type": format!("{:?}", schema.compression) }),
-        );
-    }
-    if schema.block_bytes != FamilySchema::DEFAULT_BLOCK_BYTES {
-        set("blockSizeBytes", schema.block_bytes.into());
-    }
-    if schema.max_value_bytes != FamilySchema::MAX_VALUE_BYTES {
-        set("maxValueBytes", schema.max_value_bytes.into());
-    }
-    family.into()
+    settings
 }
 
 fn help(base: &Node) -> String {
@@ -142,8 +183,7 @@ fn help(base: &Node) -> String {
     text
 }
 
-const LAYOUT: &str = "\
-  TABLE/ROW/FAMILY/QUALIFIER/TIMESTAMP   a version of a cell: its bytes; size and time are the cell's
+const LAYOUT: &str = "  TABLE/ROW/FAMILY/QUALIFIER/TIMESTAMP   a version of a cell: its bytes; size and time are the cell's
   TABLE/ROW/FAMILY/QUALIFIER/latest      a link to the newest version
 
   ls -U mnt/blogtable | head             the first rows, without waiting for the rest
@@ -220,7 +260,7 @@ and 'tablemount path TABLE KEY' convert. Any other spelling of a name is a link 
 The bytes themselves: extended attributes user.tablemount.key, .qualifier and .timestamp.
 
 A directory with too many names lists some of them, then @more, and ends in the error 'File too large'.
-Everything shown may be up to two seconds old; opening a file asks for its newest bytes.
+What is shown may be up to two seconds old; what is opened, one second.
 ";
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::node::Node;
 /// The mount point's number.
 pub(crate) const ROOT: u64 = 1;
 /// Above so many the kernel is asked to forget.
-pub(crate) const MAX_INODES: usize = 50_000;
+pub(crate) const MAX_INODES: usize = 20_000;
 /// Those in use within this time are not forgotten.
 const SPARED: Duration = Duration::from_secs(2);
 

@@ -48,3 +48,4 @@ mod xattr;
 
 pub use config::MountConfig;
 pub use mount::{Error, Mount, mount};
+pub use mountpoint::detach;

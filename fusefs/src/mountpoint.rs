@@ -34,7 +34,7 @@ pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Detaches whatever is mounted at `path`, though it may be in use.
-pub(crate) fn detach(path: &Path) -> io::Result<()> {
+pub fn detach(path: &Path) -> io::Result<()> {
     umount2(path, MntFlags::MNT_DETACH).map_err(io::Error::from)
 }
 

@@ -223,18 +223,9 @@ impl Filesystem {
             }
         }
         let request = ReadRequest {
-            row: Some(row_key(&family.row.key)?),
-            families: vec![family.family.clone()],
-            qualifier_start: Qualifier::new(bounds.start.clone()).ok(),
-            qualifier_stop: bounds
-                .stop
-                .clone()
-                .and_then(|stop| Qualifier::new(stop).ok()),
             after: after.cloned(),
-            cells: CellContent::Lengths,
-            versions: Some(1),
             cell_limit: Some(limit),
-            ..scoped(scope)
+            ..columns(family, bounds)?
         };
         let page = self.remote.read_page(&scope.table, &request).await?;
         let cells = page.rows.into_iter().flat_map(|row| row.cells);
@@ -349,6 +340,20 @@ impl Filesystem {
         }
         Some(Item { name, node, stat })
     }
+}
+
+/// A request for the newest version of each of a family's columns inside `bounds`.
+fn columns(family: &Family, bounds: &Bounds) -> Result<ReadRequest, Failure> {
+    let stop = bounds.stop.clone();
+    Ok(ReadRequest {
+        row: Some(row_key(&family.row.key)?),
+        families: vec![family.family.clone()],
+        qualifier_start: Qualifier::new(bounds.start.clone()).ok(),
+        qualifier_stop: stop.and_then(|stop| Qualifier::new(stop).ok()),
+        cells: CellContent::Lengths,
+        versions: Some(1),
+        ..scoped(&family.row.scope)
+    })
 }
 
 /// Between which edges a page of row keys is complete, the lower one first.

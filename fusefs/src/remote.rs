@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tablemount_api::stats::{ServerStats, TableStats};
-use tablemount_api::{ReadRequest, TableInfo, TableName, ValueRequest};
+use tablemount_api::{ErrorCode, ReadRequest, TableInfo, TableName, ValueRequest};
 use tablemount_client::{Error, Page, Value};
 use tokio::sync::Semaphore;
 
@@ -85,6 +85,9 @@ impl Remote {
     }
 
     async fn call<T>(&self, request: BoxFuture<'_, Result<T, Error>>) -> Result<T, Failure> {
+        if self.breaker.is_open() {
+            return Err(Failure::Deadline);
+        }
         let _permit = self
             .permits
             .acquire()
@@ -94,7 +97,9 @@ impl Remote {
             return Err(Failure::Deadline);
         }
         request.await.map_err(|error| {
-            if matches!(error, Error::Timeout { .. }) {
+            // The server gives up a little before the client would.
+            let late = error.code() == Some(ErrorCode::DeadlineExceeded);
+            if late || matches!(error, Error::Timeout { .. }) {
                 self.breaker.trip();
             }
             error.into()

@@ -17,7 +17,9 @@ use crate::place::{CellFact, Edge, Place};
 
 /// How long an answer holds.
 pub(crate) const TTL: Duration = Duration::from_secs(1);
-const MAX_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 16 << 20;
+/// What the allocator takes for itself, about.
+const ALLOCATION_BYTES: usize = 32;
 const MAX_WINDOWS: usize = 128;
 
 /// What of a table is looked at: windows of one scope say nothing about another.
@@ -142,7 +144,10 @@ impl Window {
 
     fn bytes(&self) -> usize {
         match &self.content {
-            Content::Keys(keys) => keys.iter().map(|key| size_of::<Bytes>() + key.len()).sum(),
+            Content::Keys(keys) => keys
+                .iter()
+                .map(|key| size_of::<Bytes>() + ALLOCATION_BYTES + key.len())
+                .sum(),
             Content::Cells { cells, .. } => {
                 let mut last: &[u8] = &[];
                 cells
@@ -150,7 +155,7 @@ impl Window {
                     .map(|cell| {
                         let row = if cell.row == last { 0 } else { cell.row.len() };
                         last = &cell.row;
-                        row + cell.bytes()
+                        row + ALLOCATION_BYTES + cell.bytes()
                     })
                     .sum()
             }

@@ -27,7 +27,7 @@ pub enum Reason {
     ClusterNotFound,
     /// Table: the TableCluster is scaled to 0 or its server does not serve yet.
     ClusterNotReady,
-    /// Table: another, older Table declares the same table.
+    /// Table: another Table, which has it or is older, declares the same table.
     Conflicted,
     /// Table: the table belongs to another object.
     OwnedByOther,
@@ -51,18 +51,24 @@ pub enum Reason {
     Serving,
     /// TableCluster: the server is on its way.
     Starting,
+    /// TableCluster: the Secret exists and lacks the operator's token, without which no pod starts.
+    TokenMissing,
     /// TableCluster: replicas is 0.
     ScaledToZero,
     /// TableCluster: an object of a name that it needs exists and is not its own.
     NameTaken,
     /// Any: the API server refused what the operator wanted.
     ApiRefused,
-    /// StorageResized: the volume claim asks for the size wanted.
+    /// StorageResized: the volume has the size wanted.
     AsWanted,
+    /// StorageResized: the volume claim asks for the size wanted, the volume does not have it yet.
+    Resizing,
     /// StorageResized: the volume claim cannot grow.
     ExpansionRefused,
     /// UpdateAvailable: the operator's image is another one.
     ImageDiffers,
+    /// UpdateAvailable: the image is the same, the operator would set up the pod in another way.
+    TemplateDiffers,
     /// UpdateAvailable: the server runs as the operator would run it.
     UpToDate,
 }
@@ -78,6 +84,8 @@ impl Reason {
                 | Self::ChangedMeanwhile
                 | Self::DropPending
                 | Self::Starting
+                | Self::TokenMissing
+                | Self::Resizing
                 | Self::NameTaken
                 | Self::ApiRefused
         )

@@ -24,7 +24,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 pub use cluster::{
-    Access, Anonymous, ImagePullPolicy, ResourceList, Resources, Storage, TableCluster,
+    Access, Anonymous, ImagePullPolicy, PullSecret, ResourceList, Resources, Storage, TableCluster,
     TableClusterSpec, TableClusterStatus,
 };
 pub use table::{

@@ -19,6 +19,7 @@ mod desired;
 mod error;
 mod plan;
 mod probe;
+mod quantity;
 mod render;
 #[cfg(test)]
 mod test_objects;

@@ -272,11 +272,18 @@ impl TableOutcome {
         if let Some(info) = &self.table {
             status.observed_schema_version = i64::try_from(info.version).ok();
             status.table_name = Some(info.name.to_string());
-            status.table_uid = Some(info.uid.clone());
+            status.table_uid = is_owned_by(info, table).then(|| info.uid.clone());
             status.families = info.families.iter().map(family_status).collect();
         }
         status
     }
+}
+
+/// Whether the table's marker is this very object's.
+fn is_owned_by(info: &TableInfo, table: &Table) -> bool {
+    info.owner
+        .as_ref()
+        .is_some_and(|marker| marker.uid == owner("", table).uid)
 }
 
 fn pending_change(change: &Change) -> PendingChange {

@@ -146,6 +146,21 @@ pub(crate) fn secret(cluster: &TableCluster, token: String) -> Secret {
     }
 }
 
+/// The operator's token, as the Secret keeps it.
+pub(crate) fn token_of(secret: &Secret) -> Option<&str> {
+    let token = secret.data.as_ref()?.get(TOKEN_KEY)?;
+    std::str::from_utf8(&token.0)
+        .ok()
+        .filter(|token| !token.is_empty())
+}
+
+/// What to do about the Secret `name` without the operator's token.
+pub(crate) fn token_missing(name: &str) -> String {
+    format!(
+        "Secret \"{name}\" has no token under the key \"{TOKEN_KEY}\"; delete the Secret, so that the operator makes it again"
+    )
+}
+
 /// The Service for clients: only servers that serve.
 pub(crate) fn client_service(cluster: &TableCluster) -> Service {
     service(cluster, cluster.name_any(), ServiceSpec::default())

@@ -31,8 +31,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         serving = serve::start(&args.serve, args.read_only, None) => serving?,
         () = stop.cancelled() => return Ok(()),
     };
-    stop.cancelled().await;
-    serving.close().await?;
+    let failure = tokio::select! {
+        () = stop.cancelled() => None,
+        failure = serving.failed() => Some(failure),
+    };
+    let closed = serving.close().await;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    closed?;
     tracing::info!("closed");
     Ok(())
 }

@@ -76,9 +76,7 @@ impl Writer {
             Format::Ndjson => Self::Ndjson(output::stdout()),
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(output::stdout());
-                writer
-                    .write_record(LONG_HEADER)
-                    .map_err(std::io::Error::from)?;
+                writer.write_record(LONG_HEADER).map_err(io_error)?;
                 Self::Csv(Box::new(writer))
             }
         })
@@ -104,18 +102,29 @@ impl Writer {
     }
 }
 
+/// The I/O error that it is about: a reader that went away is found out by its kind.
+fn io_error(error: csv::Error) -> std::io::Error {
+    let shown = error.to_string();
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        _ => std::io::Error::other(shown),
+    }
+}
+
 fn cells(writer: &mut csv::Writer<Out>, chunk: &RowChunk) -> std::io::Result<()> {
     for cell in &chunk.cells {
         let timestamp = cell.timestamp.to_string();
         let value = cell.value.as_ref().map(AsRef::as_ref).unwrap_or_default();
         let family = cell.family.as_str().as_bytes();
-        writer.write_record([
-            chunk.row.as_ref(),
-            family,
-            cell.qualifier.as_ref(),
-            timestamp.as_bytes(),
-            value,
-        ])?;
+        writer
+            .write_record([
+                chunk.row.as_ref(),
+                family,
+                cell.qualifier.as_ref(),
+                timestamp.as_bytes(),
+                value,
+            ])
+            .map_err(io_error)?;
     }
     Ok(())
 }

@@ -119,10 +119,9 @@ fn conclude(done: anyhow::Result<()>, report: &Report, repeat: &str) -> anyhow::
         ));
     }
     let mut out = output::stdout();
-    writeln!(out, "{}", report.summary())?;
-    out.flush()?;
+    let told = writeln!(out, "{}", report.summary()).and_then(|()| out.flush());
     match report.bad_lines() {
-        0 => Ok(()),
+        0 => Ok(told?),
         _ => Err(Failure::partial(format!(
             "{}; the bad lines were left out",
             report.counts()

@@ -72,7 +72,10 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     config.listing_limit = args.limit.unwrap_or(config.listing_limit);
     config.uid = args.uid.unwrap_or(config.uid);
     config.gid = args.gid.unwrap_or(config.gid);
+    // A terminal that closes must not leave a dead mount behind.
+    let mut hangups = signals::hangups()?;
     let mount = tablemount_fusefs::mount(config).await?;
+    signals::detach_at_second(&args.mountpoint);
     output::say(&format!(
         "mounted {} on {}",
         args.client.url(),
@@ -82,6 +85,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         // It is a normal end that somebody called umount.
         () = mount.wait() => Ok(()),
         () = stop.cancelled() => Ok(mount.unmount().await?),
+        _ = hangups.recv() => Ok(mount.unmount().await?),
     }
 }
 

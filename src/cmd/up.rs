@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use tablemount_client::{Client, Config, TokenSource};
 use tablemount_fusefs::{Mount, MountConfig};
+use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -41,13 +42,15 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     logging::init(&args.log)?;
     let stop = signals::stop_token()?;
+    // From here on, so that a reload sent early does not end the process.
+    let mut hangups = signals::hangups()?;
     let manifests = Manifests::read(args.files.clone())?;
     let token = Uuid::new_v4().to_string();
     let serving = tokio::select! {
         serving = serve::start(&args.serve, false, Some(token.clone())) => serving?,
         () = stop.cancelled() => return Ok(()),
     };
-    let up = up(&args, manifests, &serving, token, &stop).await;
+    let up = up(&args, manifests, &serving, token, &stop, &mut hangups).await;
     let closed = serving.close().await;
     up.and(closed)
 }
@@ -59,6 +62,7 @@ async fn up(
     serving: &Serving,
     token: String,
     stop: &CancellationToken,
+    hangups: &mut Signal,
 ) -> anyhow::Result<()> {
     let client = Client::new(Config {
         token: TokenSource::Static(token),
@@ -68,7 +72,9 @@ async fn up(
     reconciler.start().await?;
     let mount = match &args.mount {
         Some(mountpoint) => {
-            Some(tablemount_fusefs::mount(MountConfig::new(client, mountpoint)).await?)
+            let mount = tablemount_fusefs::mount(MountConfig::new(client, mountpoint)).await?;
+            signals::detach_at_second(mountpoint);
+            Some(mount)
         }
         None => None,
     };
@@ -77,7 +83,7 @@ async fn up(
         args.mount.as_deref(),
         reconciler.table_names(),
     );
-    let waited = wait(&mut reconciler, mount.as_ref(), stop).await;
+    let waited = wait(&mut reconciler, mount.as_ref(), serving, stop, hangups).await;
     if let Some(mount) = mount {
         mount.unmount().await?;
     }
@@ -87,9 +93,10 @@ async fn up(
 async fn wait(
     reconciler: &mut Reconciler,
     mount: Option<&Mount>,
+    serving: &Serving,
     stop: &CancellationToken,
+    hangups: &mut Signal,
 ) -> anyhow::Result<()> {
-    let mut hangups = signals::hangups()?;
     loop {
         let unmounted = async {
             match mount {
@@ -99,10 +106,11 @@ async fn wait(
         };
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
+            failure = serving.failed() => return Err(failure),
             () = unmounted => bail!("the mount was taken away from outside; stopping"),
             _ = hangups.recv() => {
                 if let Err(error) = reconciler.read_again().await {
-                    exit::report(&format!("the manifests were not applied, the tables stay as they are: {error:#}"));
+                    exit::report(&format!("{error:#}"));
                 }
             }
         }

@@ -168,6 +168,6 @@ fn an_open_quote_does_not_take_the_whole_file() {
     let error = source.next().expect_err("bounded");
     assert_eq!(
         format!("{error:#}"),
-        "record from line 2 on: over 167772160 bytes; is a quote not closed?"
+        "record from line 2 on: over 220200960 bytes; is a quote not closed?"
     );
 }

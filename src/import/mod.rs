@@ -29,8 +29,8 @@ use tablemount_api::RowMutation;
 /// The header of CSV with one cell a line, as `export --format csv` writes it.
 pub(crate) const LONG_HEADER: [&str; 5] = ["row", "family", "qualifier", "timestamp", "value"];
 
-/// The longest record: the longest value as base64 in JSON, and what stands around it.
-pub(crate) const MAX_RECORD_BYTES: usize = 160 << 20;
+/// The longest record: the longest value with each byte doubled (quotes in CSV, escapes in JSON), and what stands around it.
+pub(crate) const MAX_RECORD_BYTES: usize = 210 << 20;
 
 /// A line that was read.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What the user sees of an import: a progress bar on a terminal, bad lines, the summary.
 //!
-//! **Invariant**: the first [`SHOWN`] bad lines are shown with number and reason, all are counted.
+//! **Invariant**: all bad lines are shown with number and reason, on a terminal the first [`SHOWN`]; all are counted.
 
 use std::io::{IsTerminal as _, Read};
 use std::sync::Arc;
@@ -63,9 +63,10 @@ impl Report {
     /// A line cannot be written.
     pub(crate) fn bad(&self, line: u64, reason: &str) {
         let before = self.bad.fetch_add(1, Relaxed);
+        let all = !std::io::stderr().is_terminal();
         let message = match before {
-            SHOWN => "further bad lines are counted, not shown".to_owned(),
-            n if n > SHOWN => return,
+            SHOWN if !all => "further bad lines are counted; 2> FILE takes all of them".to_owned(),
+            n if n > SHOWN && !all => return,
             _ => format!("{} line {line}: {reason}", self.file),
         };
         self.bar.suspend(|| exit::report(&message));

@@ -37,7 +37,7 @@ pub(crate) fn two_manifests() {
     ));
     assert_eq!(
         wait_for_reason("table/blogcopy", "Conflicted"),
-        "table \"blogtable\" of TableCluster \"main\" is declared by the older Table \"blogtable\"; delete one of the two"
+        "table \"blogtable\" of TableCluster \"main\" is declared by Table \"blogtable\"; delete one of the two"
     );
     kubectl(&["delete", "table", "blogcopy", "--timeout=60s"]).ok();
     assert_cells();

@@ -4,10 +4,14 @@
 //! line with `end` or `error`. A stream that stops without either was cut off. `end.next` is where the next page starts;
 //! absent, there is no more.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::ApiError;
 use crate::model::{Base64, FamilyName, Qualifier, RowKey, Timestamp};
+use crate::schema::PutTable;
 
 /// `/v1/tables/{table}/read`. Row bounds intersect; so do column and time bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
@@ -32,7 +36,10 @@ pub struct ReadRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Position>,
     /// Only these families; empty: all. Output is in the order of their creation, whatever the order here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "few_families"
+    )]
     pub families: Vec<FamilyName>,
     /// Only this qualifier.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +74,30 @@ pub struct ReadRequest {
     /// The page ends after this many cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_limit: Option<u64>,
+}
+
+/// Names up to the number of families that a table can have, without taking in more than that.
+fn few_families<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FamilyName>, D::Error> {
+    struct Families;
+    impl<'de> Visitor<'de> for Families {
+        type Value = Vec<FamilyName>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {} column family names", PutTable::MAX_FAMILIES)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<FamilyName>, A::Error> {
+            let mut families = Vec::new();
+            while let Some(family) = list.next_element()? {
+                if families.len() == PutTable::MAX_FAMILIES {
+                    return Err(A::Error::invalid_length(families.len() + 1, &self));
+                }
+                families.push(family);
+            }
+            Ok(families)
+        }
+    }
+    deserializer.deserialize_seq(Families)
 }
 
 /// What a read sends of each cell.

@@ -10,19 +10,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tablemount_api::{ReadLine, ReadRequest, TableName, Timestamp, ValueRequest, name};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use self::page::{Gone, Page, Sink};
+use self::page::{Batch, Gone, Page, Sink};
 use crate::storage::store::Store;
 use crate::{Error, Result};
+
+/// Bytes of all lines that wait for their readers; a page whose reader is slow waits, and in the end others do too.
+pub(crate) const READ_BYTES: usize = 256 << 20;
 
 /// Batches of lines that may wait for a slow reader.
 const CHANNEL: usize = 2;
 
 /// One page's lines: rows with cells, then one line with `end` or `error`.
 pub struct ReadStream {
-    batches: mpsc::Receiver<Result<Vec<ReadLine>>>,
+    batches: mpsc::Receiver<Result<(Vec<ReadLine>, OwnedSemaphorePermit)>>,
     lines: VecDeque<ReadLine>,
+    /// The room that `lines` take.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl ReadStream {
@@ -39,7 +44,7 @@ impl ReadStream {
         // A page that fails before its first line sends an empty batch first.
         while self.lines.is_empty() {
             match self.batches.recv().await? {
-                Ok(lines) => self.lines = lines.into(),
+                Ok((lines, room)) => (self.lines, self.room) = (lines.into(), Some(room)),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -64,13 +69,26 @@ pub(crate) fn read(
     time_budget: Duration,
 ) -> Result<ReadStream> {
     let (sink, batches) = mpsc::channel(CHANNEL);
-    let send: Sink = Box::new(move |lines| sink.blocking_send(lines).map_err(|_| Gone));
+    let (runtime, rooms) = (tokio::runtime::Handle::current(), store.read_bytes.clone());
+    let send: Sink = Box::new(move |batch| {
+        let sent = match batch {
+            Err(error) => sink.blocking_send(Err(error)),
+            Ok(Batch { lines, bytes }) => {
+                let bytes = bytes.min(READ_BYTES) as u32;
+                let room = runtime.block_on(rooms.clone().acquire_many_owned(bytes));
+                // Nobody closes the semaphore.
+                sink.blocking_send(Ok((lines, room.map_err(|_| Gone)?)))
+            }
+        };
+        sent.map_err(|_| Gone)
+    });
     let page = Page::new(store, store.table(table)?, request, time_budget, send)?;
     let store = store.clone();
     tokio::task::spawn_blocking(move || page.run(&store));
     Ok(ReadStream {
         batches,
         lines: VecDeque::new(),
+        room: None,
     })
 }
 

@@ -59,8 +59,13 @@ enum Stop {
 pub(crate) struct Gone;
 
 /// Takes lines, or the error that ends them; may block.
-pub(crate) type Sink =
-    Box<dyn FnMut(Result<Vec<ReadLine>>) -> std::result::Result<(), Gone> + Send>;
+pub(crate) type Sink = Box<dyn FnMut(Result<Batch>) -> std::result::Result<(), Gone> + Send>;
+
+/// Lines, and about what they take on the wire.
+pub(crate) struct Batch {
+    pub(crate) lines: Vec<ReadLine>,
+    pub(crate) bytes: usize,
+}
 
 impl Page {
     /// Checks the request against the table.
@@ -338,8 +343,11 @@ impl Page {
     }
 
     fn send(&mut self) -> std::result::Result<(), Gone> {
-        self.batch_bytes = 0;
-        (self.sink)(Ok(std::mem::take(&mut self.batch)))
+        let (lines, bytes) = (
+            std::mem::take(&mut self.batch),
+            std::mem::take(&mut self.batch_bytes),
+        );
+        (self.sink)(Ok(Batch { lines, bytes }))
     }
 }
 

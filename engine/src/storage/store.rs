@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tablemount_api::stats::ServerStats;
 use tablemount_api::{TableName, Timestamp};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 use super::catalog::Catalog;
@@ -22,6 +22,7 @@ use super::sst::{DroppedFiles, FileMeta, Sst};
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
 use crate::clock::Clock;
+use crate::read::READ_BYTES;
 use crate::write::MAX_ROW_BYTES;
 use crate::{Error, Result};
 
@@ -59,6 +60,8 @@ pub(crate) struct Store {
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
+    /// Room for lines that wait for their readers.
+    pub(crate) read_bytes: Arc<Semaphore>,
     rows: Vec<RwLock<()>>,
 }
 
@@ -109,6 +112,7 @@ impl Store {
             in_memory_bytes: Arc::default(),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
+            read_bytes: Arc::new(Semaphore::new(READ_BYTES)),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
         }
     }

@@ -57,25 +57,24 @@ metadata:
   name: blogtable
 spec:
   families:
-  - inMemory: true
+  - name: info
     maxVersions: 1
-    name: info
-  - compression:
-      type: Snappy
-    maxAgeSeconds: 86400
+    inMemory: true
+  - name: text
     maxVersions: 3
-    name: text
-  - gcRule:
-    - maxAgeMicros: 5000000
-      maxVersions: 2
-    name: odd
+    maxAgeSeconds: 86400
+    compression:
+      type: Snappy
+  - name: odd
+    gcRule:
+    - maxVersions: 2
+      maxAgeMicros: 5000000
   splits:
   - A%2FA
 status:
-  created: 2008-07-02T12:00:00Z
-  observedSchemaVersion: 3
-  owner: null
   tableUid: abc
+  observedSchemaVersion: 3
+  created: 2008-07-02T12:00:00Z
 ";
     assert_eq!(String::from_utf8_lossy(&schema(&info)), expected);
 }

@@ -127,7 +127,7 @@ fn windows_are_for_their_scope_and_second() {
 fn windows_are_bounded() {
     let mut windows = Windows::default();
     for _ in 0..10 {
-        let value = Some(Bytes::from(vec![0; 10 << 20]));
+        let value = Some(Bytes::from(vec![0; 5 << 20]));
         let content = Content::Cells {
             cells: vec![CellFact {
                 value,

@@ -20,13 +20,14 @@ use super::RECONCILE_SECONDS;
 use super::context::{Context, ensure_part_of, now, reading};
 use crate::Error;
 use crate::crd::TableCluster;
+use crate::quantity;
 use crate::render::stateful_set::stateful_set;
 use crate::render::template::Template;
 use crate::render::{
     claim_name, client_service, disruption_budget, headless_service, pod_name, secret, secret_name,
-    service_account,
+    service_account, token_of,
 };
-use status::{Observed, Resize};
+use status::{Observed, Resize, Running};
 
 /// Makes what `cluster` describes, within the time limit.
 pub(super) async fn reconcile(
@@ -65,7 +66,7 @@ async fn apply(cluster: &TableCluster, context: &Context) -> Result<Observed, Er
     context.apply(cluster, &headless_service(cluster)).await?;
     context.apply(cluster, &client_service(cluster)).await?;
     context.apply(cluster, &disruption_budget(cluster)).await?;
-    ensure_secret(cluster, context).await?;
+    let has_token = ensure_secret(cluster, context).await?;
 
     let sets = context.namespaced::<StatefulSet>(cluster);
     let name = cluster.name_any();
@@ -94,26 +95,33 @@ async fn apply(cluster: &TableCluster, context: &Context) -> Result<Observed, Er
             .map_err(Error::kubernetes("read the server's pod"))?,
     };
     let resize = resize(cluster, context).await?;
-    Ok(Observed::new(template, &context.image, set, pod, resize))
+    Ok(Observed::running(Running {
+        template,
+        set,
+        pod,
+        has_token,
+        resize,
+    }))
 }
 
-/// Makes the Secret with the operator's token, once. It is never changed: a changed token would lock the operator out until
-/// the server's volume shows it.
-async fn ensure_secret(cluster: &TableCluster, context: &Context) -> Result<(), Error> {
+/// Makes the Secret with the operator's token, once, and tells whether it has a token. It is never changed: a changed token
+/// would lock the operator out until the server's volume shows it.
+async fn ensure_secret(cluster: &TableCluster, context: &Context) -> Result<bool, Error> {
     let secrets = context.namespaced::<Secret>(cluster);
     let name = secret_name(&cluster.name_any());
     let existing = secrets
-        .get_metadata_opt(&name)
+        .get_opt(&name)
         .await
         .map_err(Error::kubernetes(reading::<Secret>(&name)))?;
     if let Some(existing) = existing {
-        return ensure_part_of::<Secret>(cluster, &existing.metadata);
+        ensure_part_of::<Secret>(cluster, &existing.metadata)?;
+        return Ok(token_of(&existing).is_some());
     }
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     let made = secrets
         .create(&PostParams::default(), &secret(cluster, token))
         .await;
-    made.map(|_| ())
+    made.map(|_| true)
         .map_err(Error::kubernetes(format!("make Secret \"{name}\"")))
 }
 
@@ -125,19 +133,22 @@ async fn resize(cluster: &TableCluster, context: &Context) -> Result<Resize, Err
         .get_opt(&name)
         .await
         .map_err(Error::kubernetes(reading::<PersistentVolumeClaim>(&name)))?;
-    let Some(size) = existing.as_ref().and_then(status::requested_size) else {
+    let Some((claim, size)) = existing
+        .as_ref()
+        .and_then(|claim| Some((claim, status::requested_size(claim)?)))
+    else {
         return Ok(Resize::Unknown);
     };
     let wanted = &cluster.spec.storage.size;
-    if size == *wanted {
-        return Ok(Resize::AsWanted);
+    if quantity::is_same(&size, wanted) {
+        return Ok(Resize::requested(claim, wanted));
     }
     let patch = json!({ "spec": { "resources": { "requests": { "storage": wanted } } } });
     match claims
         .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
         .await
     {
-        Ok(_) => Ok(Resize::AsWanted),
+        Ok(claim) => Ok(Resize::requested(&claim, wanted)),
         Err(kube::Error::Api(refusal)) if (400..500).contains(&refusal.code) => {
             Ok(Resize::Refused {
                 claim: name,

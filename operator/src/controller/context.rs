@@ -25,6 +25,9 @@ use crate::render::{MANAGER, is_part_of};
 /// The time limit for a connection to the API server.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// How often a Table is looked at that another one stands in the way of: its store may lag behind the other's end.
+const CONFLICT: Duration = Duration::from_secs(10);
+
 /// What all reconciliations share.
 pub(super) struct Context {
     pub(super) client: Client,
@@ -92,7 +95,10 @@ impl Context {
             ));
         }
         self.backoff.succeeded(&key(object));
-        Action::requeue(super::RESYNC)
+        Action::requeue(match reason {
+            Reason::Conflicted => CONFLICT,
+            _ => super::RESYNC,
+        })
     }
 
     /// Applies an object that belongs to `cluster`, unless its name is another's.

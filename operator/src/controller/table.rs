@@ -1,7 +1,8 @@
 //! Table → the engine's schema → status; and the drop of a table whose object goes with `deletionPolicy: Delete`.
 //!
-//! **Invariants**: of several Tables for one table the oldest counts (`the_oldest_wins`); only `deletionPolicy: Delete` puts
-//! a finalizer on an object, and a TableCluster that is gone never holds one up.
+//! **Invariants**: of several Tables for one table the one that has it counts, else the oldest (`who_has_the_table_wins`,
+//! `the_oldest_wins`); no table is dropped that another Table declares (`a_live_sibling_keeps_the_table`); only
+//! `deletionPolicy: Delete` puts a finalizer on an object, and a TableCluster that is gone never holds one up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::Error;
 use crate::condition::{READY, Reason};
 use crate::crd::{DeletionPolicy, Table, TableCluster};
 use crate::reconcile::{self, DropOutcome, TableOutcome};
-use crate::render::{TOKEN_KEY, secret_name};
+use crate::render::{secret_name, token_missing, token_of};
 
 /// Holds an object until its table is dropped.
 const FINALIZER: &str = "tablemount.dev/drop-table";
@@ -37,7 +38,7 @@ pub(super) async fn reconcile(table: Arc<Table>, tables: Arc<Tables>) -> Result<
     let limit = Duration::from_secs(RECONCILE_SECONDS);
     let work = async {
         if table.meta().deletion_timestamp.is_some() {
-            return let_go(&table, &tables.context).await;
+            return let_go(&table, &tables).await;
         }
         if set_finalizer(
             &table,
@@ -66,15 +67,42 @@ pub(super) fn is_same_table(one: &Table, other: &Table) -> bool {
             .is_ok_and(|name| other.table_name().is_ok_and(|other| name == other))
 }
 
-/// The object that declares the same table and is older (of equal age: lower by UID).
-fn older_sibling<'a>(table: &Table, all: &'a [Arc<Table>]) -> Option<&'a Table> {
-    let age = |table: &Table| (table.creation_timestamp(), table.uid());
+/// Who comes first, of objects that declare the same table: one whose table it is already (timestamps have whole seconds, and
+/// say nothing of two made together), then the older, then the lower by UID.
+fn precedence(table: &Table) -> impl Ord + use<> {
+    let has_table = table
+        .status
+        .as_ref()
+        .is_some_and(|status| status.table_uid.is_some());
+    (!has_table, table.creation_timestamp(), table.uid())
+}
+
+fn siblings<'a>(table: &'a Table, all: &'a [Arc<Table>]) -> impl Iterator<Item = &'a Table> {
     all.iter()
         .map(|other| &**other)
-        .filter(|other| {
-            other.uid() != table.uid() && is_same_table(other, table) && age(other) < age(table)
-        })
-        .min_by_key(|other| age(other))
+        .filter(|other| other.uid() != table.uid() && is_same_table(other, table))
+}
+
+/// The first of the objects that declare the same table and come before this one.
+fn preceding<'a>(table: &'a Table, all: &'a [Arc<Table>]) -> Option<&'a Table> {
+    siblings(table, all)
+        .filter(|other| precedence(other) < precedence(table))
+        .min_by_key(|other| precedence(other))
+}
+
+/// Why the table of an object that goes cannot be dropped, for others declare it: the drop waits (Err) or is off (Ok).
+fn kept_by_sibling(table: &Table, all: &[Arc<Table>]) -> Option<Result<String, String>> {
+    if let Some(first) = preceding(table, all) {
+        return Some(Ok(format!(
+            "the table stays: Table \"{}\" declares it",
+            first.name_any()
+        )));
+    }
+    let live = siblings(table, all).find(|other| other.meta().deletion_timestamp.is_none())?;
+    Some(Err(format!(
+        "Table \"{}\" declares it too; delete that Table for the table to be dropped",
+        live.name_any()
+    )))
 }
 
 async fn outcome(table: &Table, tables: &Tables) -> Result<TableOutcome, Error> {
@@ -86,15 +114,15 @@ async fn outcome(table: &Table, tables: &Tables) -> Result<TableOutcome, Error> 
         );
         return Ok(TableOutcome::failed(Reason::ClusterNotFound, message));
     };
-    if let Some(older) = older_sibling(table, &tables.store.state()) {
+    if let Some(first) = preceding(table, &tables.store.state()) {
         let message = format!(
-            "table \"{}\" of TableCluster \"{name}\" is declared by the older Table \"{}\"; delete one of the two",
+            "table \"{}\" of TableCluster \"{name}\" is declared by Table \"{}\"; delete one of the two",
             table
                 .spec
                 .table_name
                 .clone()
                 .unwrap_or_else(|| table.name_any()),
-            older.name_any()
+            first.name_any()
         );
         return Ok(TableOutcome::failed(Reason::Conflicted, message));
     }
@@ -149,11 +177,13 @@ async fn engine(
         .get_opt(&secret)
         .await
         .map_err(Error::kubernetes(reading::<Secret>(&secret)))?;
-    let token = found.and_then(|secret| String::from_utf8(secret.data?.remove(TOKEN_KEY)?.0).ok());
-    let Some(token) = token else {
+    let Some(found) = found else {
         return Ok(Err(format!(
             "Secret \"{secret}\" with the operator's token is not there; it is made again by itself"
         )));
+    };
+    let Some(token) = token_of(&found).map(str::to_owned) else {
+        return Ok(Err(token_missing(&secret)));
     };
     let client = context
         .engines
@@ -200,7 +230,8 @@ async fn set_finalizer(table: &Table, context: &Context, wanted: bool) -> Result
 }
 
 /// Drops the table of an object that is being deleted, if it says so, and lets the object go.
-async fn let_go(table: &Table, context: &Context) -> Result<Action, Error> {
+async fn let_go(table: &Table, tables: &Tables) -> Result<Action, Error> {
+    let context = &*tables.context;
     if !table
         .finalizers()
         .iter()
@@ -210,7 +241,7 @@ async fn let_go(table: &Table, context: &Context) -> Result<Action, Error> {
     }
     let note = match table.spec.deletion_policy {
         DeletionPolicy::Retain => Ok("the table stays: spec.deletionPolicy is Retain".to_owned()),
-        DeletionPolicy::Delete => drop_table(table, context).await?,
+        DeletionPolicy::Delete => drop_table(table, tables).await?,
     };
     match note {
         Ok(note) => {
@@ -235,7 +266,8 @@ async fn let_go(table: &Table, context: &Context) -> Result<Action, Error> {
 }
 
 /// What became of the table, or what its drop waits for.
-async fn drop_table(table: &Table, context: &Context) -> Result<Result<String, String>, Error> {
+async fn drop_table(table: &Table, tables: &Tables) -> Result<Result<String, String>, Error> {
+    let context = &*tables.context;
     let gone = || {
         Ok(Ok(
             "the TableCluster is gone: there is no table to drop".to_owned()
@@ -250,6 +282,9 @@ async fn drop_table(table: &Table, context: &Context) -> Result<Result<String, S
     let Ok(name) = table.table_name() else {
         return Ok(Ok("no table can have this name".to_owned()));
     };
+    if let Some(kept) = kept_by_sibling(table, &tables.store.state()) {
+        return Ok(kept);
+    }
     let client = match engine(&cluster, context).await? {
         Ok(client) => client,
         Err(waiting) => return Ok(Err(waiting)),
@@ -288,7 +323,7 @@ mod tests {
             aged("t", "", 30),
             aged("other", "", 1),
         ];
-        let winner = |table: &Table| older_sibling(table, &all).map(ResourceExt::name_any);
+        let winner = |table: &Table| preceding(table, &all).map(ResourceExt::name_any);
         assert_eq!(
             winner(&all[0]).as_deref(),
             Some("a"),
@@ -297,6 +332,51 @@ mod tests {
         assert_eq!(winner(&all[1]), None);
         assert_eq!(winner(&all[2]).as_deref(), Some("a"));
         assert_eq!(winner(&all[3]), None);
+    }
+
+    /// Made in the same second: the one that has the table keeps it, whatever its UID and its age.
+    #[test]
+    fn who_has_the_table_wins() {
+        let mut has = (*aged("z", ", tableName: t", 20)).clone();
+        has.status = Some(crate::crd::TableStatus {
+            table_uid: Some("made".to_owned()),
+            ..crate::crd::TableStatus::default()
+        });
+        let all = [
+            Arc::new(has),
+            aged("a", ", tableName: t", 20),
+            aged("older", ", tableName: t", 10),
+        ];
+        let winner = |table: &Table| preceding(table, &all).map(ResourceExt::name_any);
+        assert_eq!(winner(&all[0]), None);
+        assert_eq!(winner(&all[1]).as_deref(), Some("z"));
+        assert_eq!(winner(&all[2]).as_deref(), Some("z"));
+    }
+
+    #[test]
+    fn a_live_sibling_keeps_the_table() {
+        let first = aged("a", ", tableName: t, deletionPolicy: Delete", 10);
+        let second = aged("b", ", tableName: t, deletionPolicy: Delete", 20);
+        let other = aged("c", "", 1);
+        let all = [Arc::clone(&first), Arc::clone(&second), Arc::clone(&other)];
+        assert_eq!(
+            kept_by_sibling(&first, &all),
+            Some(Err(
+                "Table \"b\" declares it too; delete that Table for the table to be dropped"
+                    .to_owned()
+            )),
+            "the drop waits"
+        );
+        assert_eq!(
+            kept_by_sibling(&second, &all),
+            Some(Ok("the table stays: Table \"a\" declares it".to_owned())),
+            "the younger goes at once"
+        );
+        assert_eq!(kept_by_sibling(&other, &all), None);
+        let mut going = (*second).clone();
+        going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        let all = [Arc::clone(&first), Arc::new(going)];
+        assert_eq!(kept_by_sibling(&first, &all), None, "both go");
     }
 
     #[test]

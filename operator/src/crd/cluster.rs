@@ -64,14 +64,19 @@ pub struct TableClusterSpec {
     #[serde(default = "default_replicas")]
     #[x_kube(validation = Rule::new("self == 0 || self == 1").message("replicas must be 0 or 1: several servers are not supported yet"))]
     pub replicas: i32,
-    /// The server's image. Default: the operator's own at the time when the TableCluster was made; an upgrade of the
-    /// operator does not change it. Changing it restarts the server.
+    /// The server's image. Default: the one that the server has, at first the operator's own; an upgrade of the operator
+    /// does not change it. Changing it restarts the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
     /// When the node pulls the image: Always, IfNotPresent or Never. Default: Always for the tag latest, else IfNotPresent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<ImagePullPolicy>,
+    /// Secrets in this namespace with credentials for the image's registry. Changing them restarts the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub image_pull_secrets: Vec<PullSecret>,
     /// The volume that holds the data.
     #[serde(default)]
     pub storage: Storage,
@@ -96,6 +101,15 @@ pub enum ImagePullPolicy {
     IfNotPresent,
     /// Never.
     Never,
+}
+
+/// A Secret in the same namespace with credentials for a registry.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PullSecret {
+    /// Its metadata.name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
 }
 
 /// The volume that holds the data.
@@ -190,7 +204,7 @@ pub enum Anonymous {
 #[serde(rename_all = "camelCase")]
 pub struct TableClusterStatus {
     /// Ready: the server serves. StorageResized: the volume has the size wanted. UpdateAvailable: the operator would now
-    /// run the server differently (another image), and leaves it as it is until the spec changes.
+    /// run the server differently (another image, or its pod set up otherwise), and leaves it as it is until the spec changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]

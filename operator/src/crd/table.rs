@@ -214,7 +214,8 @@ pub struct TableStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 50))]
     pub table_name: Option<String>,
-    /// Given to the table when it was made: a table dropped and made again has another.
+    /// Given to the table when it was made: a table dropped and made again has another. Absent while the table is not this
+    /// object's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub table_uid: Option<String>,

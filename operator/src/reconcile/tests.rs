@@ -337,6 +337,40 @@ async fn drops_only_its_own() {
     assert!(engine.lock().expect("not poisoned").tables.is_empty());
 }
 
+/// By `status.tableUid` a Table is known as the one that has the table.
+#[tokio::test]
+async fn only_the_owners_status_has_the_tables_uid() {
+    let (_, client) = serve().await;
+    let first = crate::test_objects::table("t", "families: [{name: a}]");
+    table(&client, &first, &owner("k8s", &first)).await;
+
+    let refused = crate::test_objects::table("u", "tableName: t\nfamilies: [{name: a}]");
+    let without_consent = crate::test_objects::table(
+        "v",
+        "tableName: t\nadoptExisting: true\nfamilies: [{name: b}]",
+    );
+    let adopts = crate::test_objects::table(
+        "w",
+        "tableName: t\nadoptExisting: true\nfamilies: [{name: a}]",
+    );
+    let at = Timestamp::UNIX_EPOCH;
+    for (object, reason, uid) in [
+        (&refused, Reason::OwnedByOther, None),
+        (&without_consent, Reason::ConsentRequired, None),
+        (&adopts, Reason::Applied, Some("uid-of-t")),
+        (&first, Reason::OwnedByOther, None),
+    ] {
+        let mut object = object.clone();
+        object.status = Some(TableStatus {
+            table_uid: Some("from before".to_owned()),
+            ..TableStatus::default()
+        });
+        let outcome = table(&client, &object, &owner("k8s", &object)).await;
+        assert_eq!(outcome.reason, reason, "{}", outcome.message);
+        assert_eq!(outcome.status(&object, at).table_uid.as_deref(), uid);
+    }
+}
+
 #[tokio::test]
 async fn status_tells_what_was_read_back_and_keeps_what_was_not() {
     let (_, client) = serve().await;

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
-use super::template::{POD_TEMPLATE, SPEC_HASH, Template};
+use super::template::{POD_SPEC, POD_TEMPLATE, Template};
 use super::{headless_name, metadata, selector};
 use crate::crd::{Storage, TableCluster};
 
@@ -31,7 +31,7 @@ pub(crate) fn stateful_set(
     let kept = serde_json::to_string(&template.pod).unwrap_or_default();
     metadata.annotations = Some(
         [
-            (SPEC_HASH.to_owned(), template.hash.clone()),
+            (POD_SPEC.to_owned(), template.seen.clone()),
             (POD_TEMPLATE.to_owned(), kept),
         ]
         .into(),

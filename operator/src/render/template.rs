@@ -1,96 +1,134 @@
 //! The server's pod, and when it is rendered anew.
 //!
-//! **Invariant**: pods restart only when the user changes what they see (`an_operator_upgrade_restarts_nothing`): the
-//! template is kept, as rendered, in an annotation of the StatefulSet beside the hash of the spec that it was rendered from.
+//! **Invariants**: pods restart only when the user changes what they see (`an_operator_upgrade_restarts_nothing`): the
+//! template is kept, as rendered, in an annotation of the StatefulSet beside what it was rendered from, which is compared as
+//! today's types read it (`a_new_field_restarts_nothing`); the image changes only with spec.image
+//! (`the_image_changes_only_with_the_specs`).
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, HTTPGetAction, KeyToPath, PodSecurityContext, PodSpec,
-    PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecretVolumeSource,
-    SecurityContext, Volume, VolumeMount,
+    Capabilities, Container, ContainerPort, HTTPGetAction, KeyToPath, LocalObjectReference,
+    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
+    SecretVolumeSource, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use serde_json::json;
-use sha2::{Digest, Sha256};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{GRPC_PORT, HTTP_PORT, TOKEN_KEY, labels, secret_name, service_account_name};
-use crate::crd::{Anonymous, Resources, TableCluster};
+use crate::crd::{Access, Anonymous, ImagePullPolicy, PullSecret, Resources, TableCluster};
 
-/// Annotation of the StatefulSet: the hash of what the kept template was rendered from.
-pub(crate) const SPEC_HASH: &str = "tablemount.dev/spec-hash";
+/// Annotation of the StatefulSet: what the kept template was rendered from, as JSON. Without it, the template is rendered
+/// anew.
+pub(crate) const POD_SPEC: &str = "tablemount.dev/spec";
 /// Annotation of the StatefulSet: the pod template as it was rendered, as JSON.
 pub(crate) const POD_TEMPLATE: &str = "tablemount.dev/pod-template";
 
 const USER: i64 = 65532;
 const DATA_FOLDER: &str = "/data";
 const TOKEN_FOLDER: &str = "/etc/tablemount/token";
-/// Recovery replays the commit log before the server answers: half an hour, looked at each second.
+/// A look each second, for half an hour. `/healthz` answers as soon as the process listens, before recovery, which
+/// `/readyz` waits for: this is for nodes so slow that the process does not come that far.
 const STARTUP_FAILURES: i32 = 1800;
 
 /// A template and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template {
     pub(crate) pod: PodTemplateSpec,
-    pub(crate) hash: String,
-    /// Whether it would be rendered differently now and is kept all the same.
-    pub(crate) outdated: bool,
+    /// What it was rendered from, as JSON.
+    pub(crate) seen: String,
+    pub(crate) update: Update,
+}
+
+/// How the operator would run the server now, where that is not how it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// As it runs.
+    None,
+    /// With this image.
+    Image(String),
+    /// With the same image, otherwise set up.
+    Template,
+}
+
+/// What a pod depends on, as the user sees it. A new field's default must be what was before there was the field.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Seen {
+    image: Option<String>,
+    image_pull_policy: Option<ImagePullPolicy>,
+    image_pull_secrets: Vec<PullSecret>,
+    resources: Option<Resources>,
+    access: Access,
+}
+
+impl Seen {
+    fn new(cluster: &TableCluster) -> Self {
+        let spec = cluster.spec.clone();
+        Self {
+            image: spec.image,
+            image_pull_policy: spec.image_pull_policy,
+            image_pull_secrets: spec.image_pull_secrets,
+            resources: spec.resources,
+            access: spec.access,
+        }
+    }
 }
 
 impl Template {
     /// The template for `cluster`: the one that `existing` keeps while the spec is the one it was rendered from, else a new
-    /// one, with `default_image` unless the spec names an image.
+    /// one. The image is the spec's, else the one that the server has already, else `default_image`.
     pub(crate) fn new(
         cluster: &TableCluster,
         default_image: &str,
         existing: Option<&StatefulSet>,
     ) -> Self {
-        let hash = spec_hash(cluster);
-        let image = cluster.spec.image.as_deref().unwrap_or(default_image);
-        let rendered = render(cluster, image);
-        match existing.and_then(|existing| kept(existing, &hash)) {
-            Some(pod) => Self {
-                outdated: pod != rendered,
-                pod,
-                hash,
-            },
-            None => Self {
-                pod: rendered,
-                hash,
-                outdated: false,
-            },
+        let seen = Seen::new(cluster);
+        let kept: Option<PodTemplateSpec> =
+            existing.and_then(|existing| annotation(existing, POD_TEMPLATE));
+        let from: Option<Seen> = existing.and_then(|existing| annotation(existing, POD_SPEC));
+        let wanted = seen.image.as_deref().unwrap_or(default_image);
+        let before = kept.as_ref().and_then(image_of).or_else(|| {
+            let status = cluster.status.as_ref()?;
+            status.image.clone()
+        });
+        let image = seen.image.clone().or(before);
+        let image = image.unwrap_or_else(|| default_image.to_owned());
+        let pod = kept
+            .filter(|_| from.as_ref() == Some(&seen))
+            .unwrap_or_else(|| render(cluster, &image));
+        Self {
+            update: update(&pod, &render(cluster, wanted)),
+            pod,
+            seen: serde_json::to_string(&seen).unwrap_or_default(),
         }
     }
 
     /// The image of the server's container.
     pub(crate) fn image(&self) -> Option<String> {
-        self.pod.spec.as_ref()?.containers.first()?.image.clone()
+        image_of(&self.pod)
     }
 }
 
-fn kept(existing: &StatefulSet, hash: &str) -> Option<PodTemplateSpec> {
-    let annotations = existing.annotations();
-    if annotations.get(SPEC_HASH)? != hash {
-        return None;
+fn update(pod: &PodTemplateSpec, wanted: &PodTemplateSpec) -> Update {
+    if pod == wanted {
+        return Update::None;
     }
-    serde_json::from_str(annotations.get(POD_TEMPLATE)?).ok()
+    match image_of(wanted) {
+        Some(image) if image_of(pod).as_ref() != Some(&image) => Update::Image(image),
+        _ => Update::Template,
+    }
 }
 
-/// The hash of what a pod depends on, as the user sees it.
-fn spec_hash(cluster: &TableCluster) -> String {
-    let spec = &cluster.spec;
-    let seen = json!({
-        "image": spec.image,
-        "imagePullPolicy": spec.image_pull_policy,
-        "resources": spec.resources,
-        "access": spec.access,
-    });
-    Sha256::digest(seen.to_string())
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+fn image_of(pod: &PodTemplateSpec) -> Option<String> {
+    pod.spec.as_ref()?.containers.first()?.image.clone()
+}
+
+/// What an annotation of the StatefulSet keeps as JSON.
+fn annotation<T: DeserializeOwned>(existing: &StatefulSet, key: &str) -> Option<T> {
+    serde_json::from_str(existing.annotations().get(key)?).ok()
 }
 
 fn render(cluster: &TableCluster, image: &str) -> PodTemplateSpec {
@@ -101,6 +139,7 @@ fn render(cluster: &TableCluster, image: &str) -> PodTemplateSpec {
             ..ObjectMeta::default()
         }),
         spec: Some(PodSpec {
+            image_pull_secrets: pull_secrets(&cluster.spec.image_pull_secrets),
             service_account_name: Some(service_account_name(&name)),
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),
@@ -111,6 +150,13 @@ fn render(cluster: &TableCluster, image: &str) -> PodTemplateSpec {
             ..PodSpec::default()
         }),
     }
+}
+
+fn pull_secrets(secrets: &[PullSecret]) -> Option<Vec<LocalObjectReference>> {
+    let reference = |secret: &PullSecret| LocalObjectReference {
+        name: secret.name.clone(),
+    };
+    (!secrets.is_empty()).then(|| secrets.iter().map(reference).collect())
 }
 
 fn container(cluster: &TableCluster, image: &str) -> Container {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::stateful_set::stateful_set;
-use super::template::Template;
+use super::template::{POD_SPEC, POD_TEMPLATE, Template, Update};
 use super::*;
 use crate::test_objects::cluster;
 
@@ -78,13 +78,84 @@ fn the_pod_is_restricted() {
 fn an_operator_upgrade_restarts_nothing() {
     let cluster = cluster("main", "{}");
     let first = Template::new(&cluster, "tablemount:1", None);
-    assert!(!first.outdated);
+    assert_eq!(first.update, Update::None);
     let existing = stateful_set(&cluster, &first, None);
 
     let upgraded = Template::new(&cluster, "tablemount:2", Some(&existing));
-    assert_eq!((upgraded.pod, upgraded.outdated), (first.pod.clone(), true));
+    let update = Update::Image("tablemount:2".to_owned());
+    assert_eq!((upgraded.pod, upgraded.update), (first.pod.clone(), update));
     let same = Template::new(&cluster, "tablemount:1", Some(&existing));
-    assert_eq!((same.pod, same.outdated), (first.pod, false));
+    assert_eq!((same.pod, same.update), (first.pod, Update::None));
+}
+
+#[test]
+fn the_image_changes_only_with_the_specs() {
+    let before = cluster("main", "{}");
+    let first = Template::new(&before, "tablemount:1", None);
+    let existing = stateful_set(&before, &first, None);
+    let memory = cluster("main", "{resources: {limits: {memory: 1Gi}}}");
+    let template = Template::new(&memory, "tablemount:2", Some(&existing));
+    assert_ne!(template.pod, first.pod);
+    assert_eq!(template.image().as_deref(), Some("tablemount:1"));
+    assert_eq!(template.update, Update::Image("tablemount:2".to_owned()));
+
+    // The StatefulSet is gone, or its annotation is not readable: status still knows.
+    let mut known = memory.clone();
+    known.status = Some(crate::crd::TableClusterStatus {
+        image: Some("tablemount:1".to_owned()),
+        ..crate::crd::TableClusterStatus::default()
+    });
+    let mut broken = existing.clone();
+    let annotations = broken.metadata.annotations.as_mut().expect("set");
+    annotations.insert(POD_TEMPLATE.to_owned(), "{".to_owned());
+    for existing in [None, Some(&broken)] {
+        let template = Template::new(&known, "tablemount:2", existing);
+        assert_eq!(template.image().as_deref(), Some("tablemount:1"));
+    }
+
+    // An image that the spec names no longer stays.
+    let own = cluster("main", "{image: 'own:3'}");
+    let template = Template::new(&own, "tablemount:2", Some(&existing));
+    let existing = stateful_set(&own, &template, None);
+    let template = Template::new(&before, "tablemount:2", Some(&existing));
+    assert_eq!(template.image().as_deref(), Some("own:3"));
+}
+
+/// An operator that did not know a field yet wrote the annotation without it.
+#[test]
+fn a_new_field_restarts_nothing() {
+    let cluster = cluster("main", "{image: 'own:3', resources: {limits: {cpu: 1}}}");
+    let mut first = Template::new(&cluster, "tablemount:1", None);
+    let mut seen: Value = serde_json::from_str(&first.seen).expect("JSON");
+    let fields = seen.as_object_mut().expect("an object");
+    for field in ["imagePullSecrets", "access"] {
+        assert!(fields.remove(field).is_some(), "{field}");
+    }
+    first.seen = seen.to_string();
+    // As that operator rendered it.
+    let pod = first.pod.spec.as_mut().expect("a pod");
+    pod.termination_grace_period_seconds = Some(30);
+    let existing = stateful_set(&cluster, &first, None);
+    let kept = Template::new(&cluster, "tablemount:1", Some(&existing));
+    assert_eq!((&kept.pod, &kept.update), (&first.pod, &Update::Template));
+
+    // The remedy that status names.
+    let mut without = existing.clone();
+    let annotations = without.metadata.annotations.as_mut().expect("set");
+    assert!(annotations.remove(POD_SPEC).is_some());
+    let anew = Template::new(&cluster, "tablemount:1", Some(&without));
+    assert_eq!(anew.update, Update::None);
+    assert_ne!(anew.pod, first.pod);
+}
+
+#[test]
+fn pull_secrets_are_the_pods() {
+    let cluster = cluster("main", "{imagePullSecrets: [{name: a}, {name: b}]}");
+    let (_, set) = rendered(&cluster, "i:1", None);
+    assert_eq!(
+        set["spec"]["template"]["spec"]["imagePullSecrets"],
+        json!([{"name": "a"}, {"name": "b"}])
+    );
 }
 
 #[test]
@@ -107,7 +178,8 @@ fn what_the_user_changes_is_rendered_anew() {
         false,
     );
     check("{image: 'own:3'}", "own:3", true);
-    check("{access: {anonymous: ReadWrite}}", "tablemount:2", true);
+    check("{access: {anonymous: ReadWrite}}", "tablemount:1", true);
+    check("{imagePullSecrets: [{name: s}]}", "tablemount:1", true);
 }
 
 #[test]

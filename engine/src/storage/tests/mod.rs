@@ -20,7 +20,7 @@ use super::open;
 use super::sim::SimDisk;
 use super::store::{Options, Store};
 use crate::clock::Clock;
-use crate::read::page::Page;
+use crate::read::page::{Batch, Page};
 use crate::write::Plan;
 use crate::{Error, Result};
 
@@ -294,10 +294,10 @@ fn text_of(cell: &Cell) -> (i64, String) {
 fn read_lines(store: &Store, request: &ReadRequest) -> Result<Vec<ReadLine>> {
     let lines: Arc<Mutex<Result<Vec<ReadLine>>>> = Arc::new(Mutex::new(Ok(Vec::new())));
     let sink = lines.clone();
-    let take = Box::new(move |batch: Result<Vec<ReadLine>>| {
+    let take = Box::new(move |batch: Result<Batch>| {
         let mut lines = sink.lock();
         match (&mut *lines, batch) {
-            (Ok(lines), Ok(batch)) => lines.extend(batch),
+            (Ok(lines), Ok(batch)) => lines.extend(batch.lines),
             (lines, Err(error)) => *lines = Err(error),
             (Err(_), Ok(_)) => {}
         }

@@ -18,11 +18,22 @@ fn pod(status: serde_json::Value) -> Pod {
 }
 
 fn status(spec: &str, set: StatefulSet, pod: Option<Pod>, resize: Resize) -> TableClusterStatus {
-    let cluster = cluster("main", spec);
-    let template = Template::new(&cluster, "tablemount:1", None);
-    Observed::new(template, "tablemount:1", set, pod, resize)
-        .status(&cluster, Timestamp::UNIX_EPOCH)
-        .0
+    let template = Template::new(&cluster("main", spec), "tablemount:1", None);
+    status_of(spec, running(template, set, pod, resize)).0
+}
+
+fn running(template: Template, set: StatefulSet, pod: Option<Pod>, resize: Resize) -> Running {
+    Running {
+        template,
+        set,
+        pod,
+        has_token: true,
+        resize,
+    }
+}
+
+fn status_of(spec: &str, running: Running) -> (TableClusterStatus, Reason) {
+    Observed::running(running).status(&cluster("main", spec), Timestamp::UNIX_EPOCH)
 }
 
 fn condition(status: &TableClusterStatus, kind: &str) -> (String, String, String) {
@@ -102,11 +113,9 @@ fn what_kubernetes_knows_of_a_pod_is_told() {
         );
     };
     let waiting = |state: serde_json::Value| json!({"containerStatuses": [{"name": "engine", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": state}}]});
-    check(json!({}), "the server is starting");
-    check(
-        waiting(json!({"reason": "ContainerCreating"})),
-        "the server is starting",
-    );
+    let set_up = "pod \"main-0\" is being set up; see: kubectl describe pod main-0";
+    check(json!({}), set_up);
+    check(waiting(json!({"reason": "ContainerCreating"})), set_up);
     check(
         waiting(json!({"reason": "ImagePullBackOff", "message": "no such image"})),
         "pod \"main-0\": ImagePullBackOff: no such image",
@@ -115,10 +124,127 @@ fn what_kubernetes_knows_of_a_pod_is_told() {
         json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]}),
         "pod \"main-0\" has no node: 0/1 nodes are available",
     );
-    check(
+    let restarted = |state: serde_json::Value| {
         json!({"containerStatuses": [{"name": "engine", "image": "i", "imageID": "", "ready": false, "restartCount": 3,
-            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}]}),
-        "pod \"main-0\": CrashLoopBackOff, last exit code 1",
+        "state": state, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]})
+    };
+    check(
+        restarted(json!({"waiting": {"reason": "CrashLoopBackOff"}})),
+        "pod \"main-0\": CrashLoopBackOff, last exit code 1; see: kubectl logs --previous main-0",
+    );
+    check(
+        restarted(json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}})),
+        "pod \"main-0\": the server ended with exit code 137 (OOMKilled) and is started again; see: kubectl logs --previous main-0",
+    );
+    check(
+        restarted(json!({"running": {}})),
+        "pod \"main-0\": the server starts again after exit code 1; see: kubectl logs --previous main-0",
+    );
+    check(
+        json!({"containerStatuses": [{"name": "engine", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": {"running": {}}}]}),
+        "pod \"main-0\": the server is starting; see: kubectl logs main-0",
+    );
+}
+
+#[test]
+fn a_pod_that_is_not_there_is_told() {
+    let missing = status("{}", set(1, 0, 0, 2), None, Resize::Unknown);
+    let expected = "pod \"main-0\" does not exist; see: kubectl describe statefulset main";
+    assert_eq!(
+        condition(&missing, READY),
+        said("False", "Starting", expected)
+    );
+    let mut goes = pod(json!({}));
+    let second = Timestamp::UNIX_EPOCH;
+    goes.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(second));
+    let goes = status("{}", set(1, 0, 1, 2), Some(goes), Resize::Unknown);
+    let expected = "pod \"main-0\" is being deleted; see: kubectl describe pod main-0";
+    assert_eq!(condition(&goes, READY), said("False", "Starting", expected));
+}
+
+#[test]
+fn a_secret_without_a_token_is_told() {
+    let check = |set, expected: Reason| {
+        let template = Template::new(&cluster("main", "{}"), "tablemount:1", None);
+        let mut running = running(template, set, None, Resize::Unknown);
+        running.has_token = false;
+        let (status, reason) = status_of("{}", running);
+        assert_eq!(reason, expected);
+        condition(&status, READY).2
+    };
+    assert_eq!(
+        check(set(1, 0, 1, 2), Reason::TokenMissing),
+        "Secret \"main-operator-token\" has no token under the key \"token\"; delete the Secret, so that the operator makes it again"
+    );
+    // A server that has its token serves on.
+    check(set(1, 1, 1, 2), Reason::Serving);
+}
+
+#[test]
+fn a_volume_has_its_size_only_when_it_is_there() {
+    let claim = |status: serde_json::Value| {
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-main-0"}, "status": status}))
+            .expect("a claim")
+    };
+    let check = |claim_status, expected: (&str, &str, &str), again: Reason| {
+        let template = Template::new(&cluster("main", "{}"), "tablemount:1", None);
+        let resize = Resize::requested(&claim(claim_status), "1Gi");
+        let (status, reason) = status_of("{}", running(template, set(1, 1, 1, 2), None, resize));
+        let (holds, why, message) = expected;
+        assert_eq!(
+            condition(&status, STORAGE_RESIZED),
+            said(holds, why, message)
+        );
+        assert_eq!(
+            (condition(&status, READY).0.as_str(), reason),
+            ("True", again)
+        );
+    };
+    let grown = ("True", "AsWanted", "the volume has the size wanted");
+    for capacity in ["1Gi", "1024Mi", "2G"] {
+        let status = json!({"capacity": {"storage": capacity}});
+        check(status, grown, Reason::Serving);
+    }
+    check(
+        json!({"capacity": {"storage": "512Mi"}, "conditions": [{"type": "FileSystemResizePending", "status": "True", "message": "waiting for the node"}]}),
+        (
+            "False",
+            "Resizing",
+            "volume claim \"data-main-0\" asks for 1Gi, its volume has 512Mi so far: waiting for the node; see: kubectl describe pvc data-main-0",
+        ),
+        Reason::Resizing,
+    );
+    check(
+        json!({}),
+        (
+            "False",
+            "Resizing",
+            "volume claim \"data-main-0\" asks for 1Gi, it has no volume yet; see: kubectl describe pvc data-main-0",
+        ),
+        Reason::Resizing,
+    );
+}
+
+#[test]
+fn an_update_is_told_with_what_brings_it() {
+    let check = |update: Update, reason: &str, remedy: &str| {
+        let mut template = Template::new(&cluster("main", "{}"), "tablemount:1", None);
+        template.update = update;
+        let running = running(template, set(1, 1, 1, 2), None, Resize::Unknown);
+        let (holds, why, message) = condition(&status_of("{}", running).0, UPDATE_AVAILABLE);
+        assert_eq!((holds.as_str(), why.as_str()), ("True", reason));
+        assert!(message.contains(remedy), "{message}");
+    };
+    check(
+        Update::Image("tablemount:2".to_owned()),
+        "ImageDiffers",
+        "the operator would run tablemount:2 now: set spec.image to that",
+    );
+    check(
+        Update::Template,
+        "TemplateDiffers",
+        "kubectl annotate statefulset main tablemount.dev/spec-",
     );
 }
 
