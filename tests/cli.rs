@@ -8,41 +8,11 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
+use support::shared::{create, server, tm};
 use support::{Outcome, Server, run, run_with, tablemount};
 use tempfile::TempDir;
-
-/// One engine for all tests of this file; each uses tables of its own.
-struct Shared {
-    server: Server,
-    _data: TempDir,
-}
-
-fn server() -> &'static Server {
-    static SHARED: OnceLock<Shared> = OnceLock::new();
-    let shared = SHARED.get_or_init(|| {
-        let data = TempDir::new().expect("temporary folder");
-        Shared {
-            server: Server::engine(data.path(), &[]),
-            _data: data,
-        }
-    });
-    &shared.server
-}
-
-fn tm(args: &[&str]) -> Outcome {
-    server().run(args)
-}
-
-fn create(table: &str, families: &[&str]) {
-    let families: Vec<&str> = families
-        .iter()
-        .flat_map(|family| ["--family", family])
-        .collect();
-    tm(&[&["tables", "create", table], families.as_slice()].concat()).ok();
-}
 
 #[test]
 fn a_cell_is_written_read_and_deleted() {

@@ -4,39 +4,10 @@ mod support;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::OnceLock;
 
-use support::{Outcome, Server, run_with};
+use support::run_with;
+use support::shared::{create, server, tm};
 use tempfile::TempDir;
-
-struct Shared {
-    server: Server,
-    _data: TempDir,
-}
-
-fn server() -> &'static Server {
-    static SHARED: OnceLock<Shared> = OnceLock::new();
-    let shared = SHARED.get_or_init(|| {
-        let data = TempDir::new().expect("temporary folder");
-        Shared {
-            server: Server::engine(data.path(), &[]),
-            _data: data,
-        }
-    });
-    &shared.server
-}
-
-fn tm(args: &[&str]) -> Outcome {
-    server().run(args)
-}
-
-fn create(table: &str, families: &[&str]) {
-    let families: Vec<&str> = families
-        .iter()
-        .flat_map(|family| ["--family", family])
-        .collect();
-    tm(&[&["tables", "create", table], families.as_slice()].concat()).ok();
-}
 
 fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> String {
     let file = folder.path().join(name);

@@ -315,18 +315,28 @@ pub(crate) enum DropOutcome {
     Absent,
     /// It belongs to another object, or to none, and stays.
     NotOurs,
+    /// It would be dropped, but for another object that declares it.
+    DeclaredByOther,
     /// It is unknown whether it is still there.
     Failed(String),
 }
 
-/// Drops the table if its marker is exactly `owner`.
-pub(crate) async fn drop_table(client: &Client, name: &TableName, owner: &Owner) -> DropOutcome {
+/// Drops the table if its marker is exactly `owner` and it is not `declared_by_other`.
+pub(crate) async fn drop_table(
+    client: &Client,
+    name: &TableName,
+    owner: &Owner,
+    declared_by_other: bool,
+) -> DropOutcome {
     let dropped = async {
         let Some(observed) = observe(client, name).await? else {
             return Ok(DropOutcome::Absent);
         };
         if observed.owner.as_ref() != Some(owner) {
             return Ok(DropOutcome::NotOurs);
+        }
+        if declared_by_other {
+            return Ok(DropOutcome::DeclaredByOther);
         }
         client
             .drop_table(

@@ -2,8 +2,8 @@
 
 use tempfile::TempDir;
 
+use super::support::shared::{create, server, tm};
 use super::support::{Outcome, Server, run};
-use super::{create, server, tm};
 
 #[test]
 fn bad_input_is_one_line() {

@@ -41,6 +41,25 @@ pub(crate) fn two_manifests() {
     );
     kubectl(&["delete", "table", "blogcopy", "--timeout=60s"]).ok();
     assert_cells();
+
+    // The one that has the table drops nothing that another declares.
+    let shared = "tableName: shared, families: [{name: f}], deletionPolicy: Delete";
+    apply(&table("shared-first", "main", shared));
+    wait_for("table/shared-first", "condition=Ready");
+    assert_ne!(field("table/shared-first", ".status.tableUid"), "");
+    apply(&table("shared-second", "main", shared));
+    wait_for_reason("table/shared-second", "Conflicted");
+    kubectl(&["delete", "table", "shared-first", "--wait=false"]).ok();
+    let message = wait_for_reason("table/shared-first", "DropPending");
+    assert!(
+        message.contains("Table \"shared-second\" declares it too"),
+        "{message}"
+    );
+    tablemount("main", &["put", "shared", "r", "f:=still there"]).ok();
+    kubectl(&["delete", "table", "shared-second", "--timeout=60s"]).ok();
+    kubectl(&["wait", "table/shared-first", "--for=delete", "--timeout=90s"]).ok();
+    let dropped = tablemount("main", &["scan", "shared"]);
+    assert_ne!(dropped.code, 0, "{dropped:?}");
 }
 
 pub(crate) fn consents() {

@@ -3,6 +3,8 @@
 //! A suite uses a part of this.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod shared;
+
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};

@@ -90,19 +90,9 @@ fn preceding<'a>(table: &'a Table, all: &'a [Arc<Table>]) -> Option<&'a Table> {
         .min_by_key(|other| precedence(other))
 }
 
-/// Why the table of an object that goes cannot be dropped, for others declare it: the drop waits (Err) or is off (Ok).
-fn kept_by_sibling(table: &Table, all: &[Arc<Table>]) -> Option<Result<String, String>> {
-    if let Some(first) = preceding(table, all) {
-        return Some(Ok(format!(
-            "the table stays: Table \"{}\" declares it",
-            first.name_any()
-        )));
-    }
-    let live = siblings(table, all).find(|other| other.meta().deletion_timestamp.is_none())?;
-    Some(Err(format!(
-        "Table \"{}\" declares it too; delete that Table for the table to be dropped",
-        live.name_any()
-    )))
+/// An object that declares the same table and is not being deleted.
+fn live_sibling<'a>(table: &'a Table, all: &'a [Arc<Table>]) -> Option<&'a Table> {
+    siblings(table, all).find(|other| other.meta().deletion_timestamp.is_none())
 }
 
 async fn outcome(table: &Table, tables: &Tables) -> Result<TableOutcome, Error> {
@@ -282,19 +272,29 @@ async fn drop_table(table: &Table, tables: &Tables) -> Result<Result<String, Str
     let Ok(name) = table.table_name() else {
         return Ok(Ok("no table can have this name".to_owned()));
     };
-    if let Some(kept) = kept_by_sibling(table, &tables.store.state()) {
-        return Ok(kept);
+    let all = tables.store.state();
+    if let Some(first) = preceding(table, &all) {
+        let first = first.name_any();
+        return Ok(Ok(format!(
+            "table \"{name}\" stays: Table \"{first}\" declares it"
+        )));
     }
     let client = match engine(&cluster, context).await? {
         Ok(client) => client,
         Err(waiting) => return Ok(Err(waiting)),
     };
     let owner = reconcile::owner(&context.kubernetes, table);
-    Ok(match reconcile::drop_table(&client, &name, &owner).await {
+    let live = live_sibling(table, &all).map(ResourceExt::name_any);
+    let dropped = reconcile::drop_table(&client, &name, &owner, live.is_some()).await;
+    Ok(match dropped {
         DropOutcome::Dropped => Ok(format!("table \"{name}\" and its data were dropped")),
         DropOutcome::Absent => Ok(format!("table \"{name}\" does not exist")),
         DropOutcome::NotOurs => Ok(format!(
             "table \"{name}\" stays: it does not belong to this object"
+        )),
+        DropOutcome::DeclaredByOther => Err(format!(
+            "Table \"{}\" declares it too; delete that Table for the table to be dropped",
+            live.unwrap_or_default()
         )),
         DropOutcome::Failed(message) => Err(message),
     })
@@ -359,24 +359,21 @@ mod tests {
         let second = aged("b", ", tableName: t, deletionPolicy: Delete", 20);
         let other = aged("c", "", 1);
         let all = [Arc::clone(&first), Arc::clone(&second), Arc::clone(&other)];
+        let live =
+            |table: &Table, all: &[Arc<Table>]| live_sibling(table, all).map(ResourceExt::name_any);
+        assert_eq!(live(&first, &all).as_deref(), Some("b"), "the drop waits");
         assert_eq!(
-            kept_by_sibling(&first, &all),
-            Some(Err(
-                "Table \"b\" declares it too; delete that Table for the table to be dropped"
-                    .to_owned()
-            )),
-            "the drop waits"
-        );
-        assert_eq!(
-            kept_by_sibling(&second, &all),
-            Some(Ok("the table stays: Table \"a\" declares it".to_owned())),
+            preceding(&second, &all)
+                .map(ResourceExt::name_any)
+                .as_deref(),
+            Some("a"),
             "the younger goes at once"
         );
-        assert_eq!(kept_by_sibling(&other, &all), None);
+        assert_eq!(live(&other, &all), None);
         let mut going = (*second).clone();
         going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         let all = [Arc::clone(&first), Arc::new(going)];
-        assert_eq!(kept_by_sibling(&first, &all), None, "both go");
+        assert_eq!(live(&first, &all), None, "both go");
     }
 
     #[test]

@@ -300,7 +300,10 @@ async fn drops_only_its_own() {
     let (engine, client) = serve().await;
     let object = crate::test_objects::table("t", "families: [{name: a}]");
     let (ours, name) = (owner("k8s", &object), object.table_name().expect("valid"));
-    assert_eq!(drop_table(&client, &name, &ours).await, DropOutcome::Absent);
+    assert_eq!(
+        drop_table(&client, &name, &ours, false).await,
+        DropOutcome::Absent
+    );
 
     table(&client, &object, &ours).await;
     let other = Owner {
@@ -308,7 +311,7 @@ async fn drops_only_its_own() {
         ..ours.clone()
     };
     assert_eq!(
-        drop_table(&client, &name, &other).await,
+        drop_table(&client, &name, &other, false).await,
         DropOutcome::NotOurs
     );
     engine
@@ -319,7 +322,7 @@ async fn drops_only_its_own() {
         .expect("made")
         .owner = None;
     assert_eq!(
-        drop_table(&client, &name, &ours).await,
+        drop_table(&client, &name, &ours, false).await,
         DropOutcome::NotOurs
     );
 
@@ -331,7 +334,15 @@ async fn drops_only_its_own() {
         .expect("made")
         .owner = Some(ours.clone());
     assert_eq!(
-        drop_table(&client, &name, &ours).await,
+        drop_table(&client, &name, &other, true).await,
+        DropOutcome::NotOurs
+    );
+    assert_eq!(
+        drop_table(&client, &name, &ours, true).await,
+        DropOutcome::DeclaredByOther
+    );
+    assert_eq!(
+        drop_table(&client, &name, &ours, false).await,
         DropOutcome::Dropped
     );
     assert!(engine.lock().expect("not poisoned").tables.is_empty());

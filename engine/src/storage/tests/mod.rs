@@ -3,6 +3,7 @@
 mod hazards;
 mod model;
 mod recovery;
+mod rules;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
