@@ -112,6 +112,8 @@ fn install(images: &Images) {
         &repository,
         "--set-string",
         &tag,
+        // The test of the release waits for it.
+        "--set=defaultCluster.enabled=true,defaultCluster.spec.storage.size=1Gi",
     ];
     let notes = run(
         "helm",
@@ -129,6 +131,10 @@ fn install(images: &Images) {
         tested.ok().contains("Phase:          Succeeded"),
         "{tested:?}"
     );
+    let ready = ["wait", "--for=condition=Ready", "tablecluster/main"];
+    kubectl_in(SYSTEM, &[&ready[..], &["--timeout=60s"]].concat(), "").ok();
+    // One server is enough for what follows.
+    kubectl_in(SYSTEM, &["scale", "tablecluster/main", "--replicas=0"], "").ok();
 }
 
 fn explain() {

@@ -57,7 +57,13 @@ pub(crate) fn two_manifests() {
     );
     tablemount("main", &["put", "shared", "r", "f:=still there"]).ok();
     kubectl(&["delete", "table", "shared-second", "--timeout=60s"]).ok();
-    kubectl(&["wait", "table/shared-first", "--for=delete", "--timeout=90s"]).ok();
+    kubectl(&[
+        "wait",
+        "table/shared-first",
+        "--for=delete",
+        "--timeout=90s",
+    ])
+    .ok();
     let dropped = tablemount("main", &["scan", "shared"]);
     assert_ne!(dropped.code, 0, "{dropped:?}");
 }
