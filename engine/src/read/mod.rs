@@ -43,6 +43,9 @@ impl ReadStream {
     async fn next_line(&mut self) -> Option<Result<ReadLine>> {
         // A page that fails before its first line sends an empty batch first.
         while self.lines.is_empty() {
+            // Before the wait: what comes next may be waiting for this very room.
+            self.room = None;
+            self.room = None;
             match self.batches.recv().await? {
                 Ok((lines, room)) => (self.lines, self.room) = (lines.into(), Some(room)),
                 Err(error) => return Some(Err(error)),
@@ -133,3 +136,66 @@ pub(crate) async fn value(
 
 /// How long a read of one cell may look.
 const VALUE_TIME: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tablemount_api::{
+        Base64, FamilyName, FamilySchema, MutateRequest, Mutation, PutTable, Qualifier,
+        ReadRequest, RowKey, RowMutation, TableName,
+    };
+
+    use super::READ_BYTES;
+    use crate::{Config, Engine};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn pages_that_need_more_than_all_room_wait_for_each_other_and_end() {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let engine = Engine::open(Config::new(folder.path()))
+            .await
+            .expect("open");
+        let table = TableName::new("t").expect("valid");
+        let family = FamilyName::new("f").expect("valid");
+        let body = PutTable {
+            families: vec![FamilySchema::new(family.clone())],
+            ..PutTable::default()
+        };
+        engine.put_table(&table, body).await.expect("put table");
+        // On the wire a value takes a third more: two do not fit.
+        let bytes = FamilySchema::MAX_VALUE_BYTES as usize;
+        assert!(bytes * 4 / 3 * 2 > READ_BYTES);
+        let value = Base64(vec![b'v'; bytes].into());
+        let put = Mutation::Put {
+            family,
+            qualifier: Qualifier::default(),
+            timestamp: None,
+            value,
+        };
+        let row = RowMutation {
+            row: RowKey::new("r").expect("valid"),
+            check: None,
+            mutations: vec![put],
+        };
+        engine
+            .mutate(&table, MutateRequest { rows: vec![row] })
+            .await
+            .expect("put");
+        let read = || {
+            engine
+                .read(&table, ReadRequest::default(), Duration::from_secs(60))
+                .expect("read")
+        };
+        let (mut first, mut second) = (read(), read());
+        assert_eq!(first.next().await.expect("a line").cells.len(), 1);
+        // The second waits for room, and the first's end comes behind it.
+        let rest = tokio::time::timeout(Duration::from_secs(30), async {
+            tokio::join!(async { first.next().await }, async { second.next().await })
+        });
+        let (end, line) = rest.await.expect("neither waits for ever");
+        assert!(end.expect("an end").end.is_some());
+        assert_eq!(line.expect("a line").cells.len(), 1);
+        drop((first, second));
+        engine.close().await.expect("close");
+    }
+}
