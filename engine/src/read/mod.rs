@@ -19,6 +19,9 @@ use crate::{Error, Result};
 /// Bytes of all lines that wait for their readers; a page whose reader is slow waits, and in the end others do too.
 pub(crate) const READ_BYTES: usize = 256 << 20;
 
+/// How long a page waits for room.
+const ROOM_WAIT: Duration = Duration::from_secs(10);
+
 /// Batches of lines that may wait for a slow reader.
 const CHANNEL: usize = 2;
 
@@ -45,7 +48,6 @@ impl ReadStream {
         while self.lines.is_empty() {
             // Before the wait: what comes next may be waiting for this very room.
             self.room = None;
-            self.room = None;
             match self.batches.recv().await? {
                 Ok((lines, room)) => (self.lines, self.room) = (lines.into(), Some(room)),
                 Err(error) => return Some(Err(error)),
@@ -64,6 +66,13 @@ pub struct CellValue {
     pub value: Bytes,
 }
 
+fn no_room() -> Error {
+    let seconds = ROOM_WAIT.as_secs();
+    Error::Exhausted(format!(
+        "{READ_BYTES} bytes of lines have waited for slow readers for {seconds} s; read again later"
+    ))
+}
+
 /// Starts reading a page.
 pub(crate) fn read(
     store: &Arc<Store>,
@@ -74,16 +83,20 @@ pub(crate) fn read(
     let (sink, batches) = mpsc::channel(CHANNEL);
     let (runtime, rooms) = (tokio::runtime::Handle::current(), store.read_bytes.clone());
     let send: Sink = Box::new(move |batch| {
-        let sent = match batch {
-            Err(error) => sink.blocking_send(Err(error)),
-            Ok(Batch { lines, bytes }) => {
-                let bytes = bytes.min(READ_BYTES) as u32;
-                let room = runtime.block_on(rooms.clone().acquire_many_owned(bytes));
-                // Nobody closes the semaphore.
-                sink.blocking_send(Ok((lines, room.map_err(|_| Gone)?)))
-            }
+        let Batch { lines, bytes } = match batch {
+            Ok(batch) => batch,
+            Err(error) => return sink.blocking_send(Err(error)).map_err(|_| Gone),
         };
-        sent.map_err(|_| Gone)
+        let room = rooms
+            .clone()
+            .acquire_many_owned(bytes.min(READ_BYTES) as u32);
+        // Nobody closes the semaphore: what fails is the wait.
+        let Ok(Ok(room)) = runtime.block_on(async { tokio::time::timeout(ROOM_WAIT, room).await })
+        else {
+            let _ = sink.blocking_send(Err(no_room()));
+            return Err(Gone);
+        };
+        sink.blocking_send(Ok((lines, room))).map_err(|_| Gone)
     });
     let page = Page::new(store, store.table(table)?, request, time_budget, send)?;
     let store = store.clone();
