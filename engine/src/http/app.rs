@@ -50,6 +50,8 @@ pub(crate) struct App {
     pub(crate) engine: EngineSlot,
     pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) limits: Limits,
+    /// Whether the server listens on a loopback address.
+    pub(crate) on_loopback: bool,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) body_bytes: Arc<Semaphore>,
     pub(crate) value_reads: Semaphore,
@@ -69,6 +71,7 @@ impl App {
             engine,
             authenticator,
             limits,
+            on_loopback: false,
             requests: Arc::new(Semaphore::new(limits.requests)),
             body_bytes: Arc::new(Semaphore::new(limits.body_bytes as usize)),
             value_reads: Semaphore::new(VALUE_READS),

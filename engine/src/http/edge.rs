@@ -7,6 +7,7 @@
 //! **Invariants**: a request counts as in flight until its answer's body is sent or dropped; at its deadline, one second
 //! later at the latest, its connection is closed if the answer is not complete; a panic answers 500 and ends nothing else.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -123,6 +125,9 @@ async fn admit(
         )
     })?;
     let bearer = bearer(request.headers())?;
+    if app.on_loopback && bearer.is_none() {
+        check_host(request.headers())?;
+    }
     let access = timeout_at(deadline, app.authenticator.authenticate(bearer)).await;
     context.access = access.map_err(|_| deadline_passed(timeout))??;
     context.access.require(needed)?;
@@ -171,6 +176,28 @@ fn timeout_of(headers: &HeaderMap) -> Result<Duration, Refusal> {
                 "header {TIMEOUT_HEADER} is {shown:?}; it must be 1 to 300000"
             ))
         })
+}
+
+/// Refuses what a web page sends whose name was made to lead to this machine: without a token, on a loopback address, that page
+/// would read and write tables as its user may.
+fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(header) = headers.get(HOST) else {
+        return Ok(());
+    };
+    let shown = String::from_utf8_lossy(header.as_bytes());
+    let authority: Option<Authority> = shown.parse().ok();
+    let name = authority.as_ref().map_or("", |authority| authority.host());
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    if name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok() {
+        return Ok(());
+    }
+    let shown: String = shown.chars().take(100).collect();
+    Err(Refusal::new(
+        ErrorCode::PermissionDenied,
+        format!(
+            "header host is {shown:?}; on a loopback address, requests without a token must name localhost or an IP address"
+        ),
+    ))
 }
 
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {

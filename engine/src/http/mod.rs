@@ -110,7 +110,10 @@ impl HttpServer {
             local_addr,
             app,
         } = self;
-        let app = Arc::new(app);
+        let app = Arc::new(App {
+            on_loopback: local_addr.ip().is_loopback(),
+            ..app
+        });
         tracing::info!(address = %local_addr, "serving HTTP");
         let connections = TaskTracker::new();
         let kill = CancellationToken::new();

@@ -73,7 +73,7 @@ async fn bodies_over_their_limit_are_refused() {
 async fn stalled_write(server: &Server, timeout_ms: u64) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
     let head = format!(
-        "PUT /v1/tables/t/value?row=r&family=f HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\nconnection: close\r\n\
+        "PUT /v1/tables/t/value?row=r&family=f HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\nconnection: close\r\n\
          expect: 100-continue\r\ntablemount-timeout-ms: {timeout_ms}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
@@ -189,8 +189,9 @@ async fn with_long_value(server: &Server) {
 /// Asks for the long value and reads only the first bytes of the answer.
 async fn stalled_read(server: &Server, path: &str, timeout_ms: u64) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
-    let head =
-        format!("GET {path} HTTP/1.1\r\nhost: test\r\ntablemount-timeout-ms: {timeout_ms}\r\n\r\n");
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\ntablemount-timeout-ms: {timeout_ms}\r\n\r\n"
+    );
     stream.write_all(head.as_bytes()).await.expect("sent");
     let mut first = [0; 12];
     stream.read_exact(&mut first).await.expect("an answer");

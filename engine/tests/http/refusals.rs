@@ -5,6 +5,30 @@ use tablemount_api::{DropTable, ErrorCode, FamilySchema, Owner, PutTable, ReadRe
 use tablemount_client::{Client, Error, TokenSource};
 use tablemount_engine::access::Anonymous;
 
+#[tokio::test]
+async fn a_web_page_whose_name_leads_here_gets_nothing() {
+    let server = Server::start().await;
+    let page = server
+        .refusal("GET /v1/tables HTTP/1.1\nhost: evil.example:8080", b"")
+        .await;
+    assert_eq!(
+        page,
+        (
+            403,
+            "PermissionDenied".to_owned(),
+            "header host is \"evil.example:8080\"; on a loopback address, requests without a token must name localhost or an IP \
+             address"
+                .to_owned()
+        )
+    );
+    for host in ["localhost:1", "127.0.0.1", "[::1]:8080"] {
+        let answer = server
+            .send(&format!("GET /v1/tables HTTP/1.1\nhost: {host}"), b"")
+            .await;
+        assert_eq!(answer.status, 200, "{host}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_gets_one_clear_error() {
     let server = Server::start().await;

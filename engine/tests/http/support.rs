@@ -114,7 +114,12 @@ impl Server {
             format!("content-length: {}\r\n", body.len())
         };
         let head = head.trim_end().replace('\n', "\r\n");
-        let request = format!("{head}\r\nhost: test\r\nconnection: close\r\n{length}\r\n");
+        let host = if head.contains("\nhost:") {
+            ""
+        } else {
+            "host: localhost\r\n"
+        };
+        let request = format!("{head}\r\n{host}connection: close\r\n{length}\r\n");
         stream.write_all(request.as_bytes()).await.expect("sent");
         stream.write_all(body).await.expect("sent");
         Answer::read(&mut stream).await
