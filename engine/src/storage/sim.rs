@@ -64,8 +64,10 @@ impl Random {
 pub(crate) enum Sync {
     /// Of a file: a group, and the segment's header before it.
     Group,
-    /// Of a folder of files.
+    /// Of a folder of files, after one was made.
     Folder,
+    /// Of a folder of files, after some were only removed.
+    Removal,
     /// Of a folder of folders.
     Parent,
     /// Of objects put.
@@ -368,7 +370,10 @@ impl Disk for SimDisk {
         let mut state = self.state.lock();
         state.step()?;
         let here = |name: &&String| parent(name) == path;
-        if state.ignored != Some(Sync::Folder) {
+        let known = |name: &String| state.durable_files.contains_key(name);
+        let made = state.files.keys().filter(here).any(|name| !known(name));
+        let kind = if made { Sync::Folder } else { Sync::Removal };
+        if state.ignored != Some(kind) {
             let files: Vec<_> = state
                 .files
                 .iter()

@@ -514,7 +514,13 @@ fn hazard_18_nothing_acknowledged_is_lost_at_a_crash() {
 
 #[test]
 fn hazard_18_each_sync_left_out_is_noticed() {
-    for sync in [Sync::Group, Sync::Folder, Sync::Parent, Sync::Object] {
+    for sync in [
+        Sync::Group,
+        Sync::Folder,
+        Sync::Removal,
+        Sync::Parent,
+        Sync::Object,
+    ] {
         assert!(
             losses(Some(sync), 0..40) > 0,
             "{sync:?} left out, and no crash lost anything"
