@@ -118,6 +118,7 @@ impl FamilyReader {
                     });
                     return Ok(());
                 }
+                Step::Count => self.versions += 1,
                 Step::NextCell => {}
                 Step::NextColumn => self.cursor.skip_column()?,
                 Step::NextRow => self.cursor.skip_row()?,
@@ -141,8 +142,7 @@ impl FamilyReader {
     }
 
     fn judge(&mut self, timestamp: Timestamp) -> Step {
-        let context = self.context.clone();
-        let bounds = &context.cells;
+        let bounds = &self.context.cells;
         let qualifier = &self.column[self.row.len()..];
         if qualifier < bounds.qualifier_from.as_slice() {
             return Step::Seek([&self.row, bounds.qualifier_from.as_slice()].concat());
@@ -166,7 +166,8 @@ impl FamilyReader {
             }
             self.columns += 1;
         }
-        let resumed = context
+        let resumed = self
+            .context
             .resume
             .as_ref()
             .filter(|resume| resume.row == self.row);
@@ -174,7 +175,7 @@ impl FamilyReader {
     }
 
     /// What was on the page before is counted, but not taken again.
-    fn judge_resumed(&mut self, resume: &Resume, timestamp: Timestamp) -> Step {
+    fn judge_resumed(&self, resume: &Resume, timestamp: Timestamp) -> Step {
         if self.family.id != resume.family {
             return if self.family.id < resume.family {
                 Step::NextRow
@@ -191,10 +192,7 @@ impl FamilyReader {
             }
             std::cmp::Ordering::Equal => match resume.timestamp {
                 None => Step::NextColumn,
-                Some(last) if timestamp >= last => {
-                    self.versions += 1;
-                    Step::NextCell
-                }
+                Some(last) if timestamp >= last => Step::Count,
                 Some(_) => Step::Take,
             },
         }
@@ -204,6 +202,8 @@ impl FamilyReader {
 /// What to do with a visible cell.
 enum Step {
     Take,
+    /// It was on the page before.
+    Count,
     NextCell,
     NextColumn,
     NextRow,

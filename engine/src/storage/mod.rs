@@ -20,6 +20,8 @@ pub(crate) mod merge;
 mod objects;
 pub(crate) mod open;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod sim;
 mod sst;
 pub(crate) mod store;
