@@ -1,38 +1,20 @@
 //! Flushes, compactions and file clean-up.
 //!
 //! **Invariants**: a flush takes all families of a tablet, after the log is durable up to where it was frozen, so no crash shows
-//! half a mutation; the manifest's flushed sequence number is where replay starts; a tombstone or wider delete goes only in a
-//! merge of all the family's files (memtables hold higher sequence numbers only); age rules get an hour's grace here, none in
-//! reads; only files that a won manifest dropped are removed.
+//! half a mutation; the manifest's flushed sequence number is where replay starts; only files that a won manifest dropped are removed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tablemount_api::{FamilyInfo, Timestamp};
+use tablemount_api::FamilyInfo;
 
-use super::catalog::sst_path;
 use super::compaction::choose;
-use super::keys;
-use super::merge::{Cursor, MemtableCursor, MergeCursor, Stored};
-use super::sst::{FileMeta, Sst, SstCursor, SstWriter};
+use super::rewrite::merge_of;
+use super::sst::Sst;
 use super::store::Store;
 use super::table::{Schema, Table};
 use super::tablet::{Tablet, TabletState};
-use super::visible::{Judge, Verdict, WideSource};
-use super::wide::WideList;
 use crate::{Error, Result};
-
-/// How long a compaction keeps what an age rule collects: a clock that jumps ahead must not destroy data at once.
-const AGE_GRACE_MICROS: i64 = 3_600_000_000;
-
-/// What is merged into one file.
-struct Inputs {
-    cells: MergeCursor,
-    wide_sources: Vec<WideSource>,
-    wide: WideList,
-    /// Nothing older remains outside: tombstones and wider deletes have done their work.
-    bottom: bool,
-}
 
 impl Store {
     /// Flushes a tablet's memtables. Returns whether there was anything.
@@ -118,38 +100,6 @@ impl Store {
             log.fail(error);
         }
         published
-    }
-
-    fn flush_family(
-        &self,
-        tablet: &Tablet,
-        family: &FamilyInfo,
-        state: &TabletState,
-    ) -> Result<Option<FileMeta>> {
-        let memtables: Vec<_> = state
-            .frozen
-            .iter()
-            .filter_map(|(set, _)| set.family(family.id))
-            .collect();
-        if memtables.is_empty() {
-            return Ok(None);
-        }
-        let cursor = |memtable| Cursor::Memtable(MemtableCursor::new(memtable, u64::MAX));
-        let mut wide: WideList = memtables
-            .iter()
-            .flat_map(|memtable| memtable.all_wide())
-            .collect();
-        wide.sort_by(|a, b| a.0.cmp(&b.0));
-        self.write_merged(
-            tablet,
-            family,
-            Inputs {
-                cells: MergeCursor::new(memtables.iter().cloned().map(cursor).collect()),
-                wide_sources: memtables.into_iter().map(WideSource::Memtable).collect(),
-                wide,
-                bottom: state.files.get(&family.id).is_none_or(Vec::is_empty),
-            },
-        )
     }
 
     /// Merges files of one of the tablet's families if [`choose`] says so. Returns whether it did.
@@ -247,42 +197,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes what is kept of the inputs into a new SST; `None`: nothing is.
-    fn write_merged(
-        &self,
-        tablet: &Tablet,
-        family: &FamilyInfo,
-        inputs: Inputs,
-    ) -> Result<Option<FileMeta>> {
-        let Inputs {
-            mut cells,
-            wide_sources,
-            wide,
-            bottom,
-        } = inputs;
-        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
-        let path = sst_path(tablet.id, family.id, self.epoch, number);
-        let mut writer = SstWriter::create(self.objects.clone(), path, &family.schema)?;
-        let now = Timestamp(self.clock.now().0.saturating_sub(AGE_GRACE_MICROS));
-        let mut judge = Judge::new(wide_sources, u64::MAX, family.schema.gc_rule.clone(), now);
-        cells.seek(&[])?;
-        while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
-            if let Some(kept) = kept(&mut judge, key, stored, bottom)? {
-                writer.push(key, &kept)?;
-            }
-            cells.next()?;
-        }
-        if !bottom {
-            wide.iter()
-                .for_each(|(key, delete)| writer.push_wide(key, delete));
-        }
-        if writer.is_empty() {
-            writer.abandon()?;
-            return Ok(None);
-        }
-        writer.finish().map(Some)
-    }
-
     /// Removes files that nothing refers to any more; those that could not be removed stay in the queue.
     pub(crate) fn remove_dropped(&self) -> Result<()> {
         let paths = std::mem::take(&mut *self.dropped.lock());
@@ -339,30 +253,6 @@ impl Drop for NewFiles {
 /// After this error of a put, the object may or may not be there.
 fn is_unclear(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::Precondition(_))
-}
-
-fn merge_of(files: &[Arc<Sst>], bottom: bool) -> Result<Inputs> {
-    let cursor = |file: &Arc<Sst>| Ok(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
-    let mut wide: WideList = files.iter().flat_map(|file| file.wide.clone()).collect();
-    wide.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(Inputs {
-        cells: MergeCursor::new(files.iter().map(cursor).collect::<Result<_>>()?),
-        wide_sources: files.iter().cloned().map(WideSource::Sst).collect(),
-        wide,
-        bottom,
-    })
-}
-
-/// What a merge keeps of an entry. Where older files remain, a tombstone stays in the place of what was collected: what it
-/// overwrote there must not show again should the rule be loosened.
-fn kept(judge: &mut Judge, key: &[u8], stored: Stored, bottom: bool) -> Result<Option<Stored>> {
-    let parts =
-        keys::parse(key).ok_or_else(|| Error::Corrupt("a stored key is damaged".to_owned()))?;
-    Ok(match judge.judge(&parts, &stored) {
-        Verdict::Visible => Some(stored),
-        Verdict::Tombstone | Verdict::Collected => (!bottom).then_some(Stored::Tombstone),
-        Verdict::Hidden => None,
-    })
 }
 
 /// Puts `merged` in the place of the first that is gone.

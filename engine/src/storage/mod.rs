@@ -21,6 +21,7 @@ mod objects;
 pub(crate) mod open;
 #[cfg(test)]
 mod random;
+mod rewrite;
 #[cfg(test)]
 mod sim;
 mod sst;
