@@ -32,6 +32,7 @@ impl Store {
             .flush_frozen(table, tablet, &state, upto)
             .map_err(doing)?
         {}
+        self.hold_in_memory(table)?;
         self.release(&state, upto);
         log.flushed(tablet.id, upto)?;
         metrics::counter!("tablemount_flushes_total").increment(1);
@@ -51,8 +52,7 @@ impl Store {
         let mut new = NewFiles::default();
         for family in &schema.record.families {
             if let Some(meta) = self.flush_family(tablet, family, state)? {
-                new.0
-                    .push((family.id, self.open_sst(meta, family.schema.in_memory, 0)?));
+                new.0.push((family.id, self.open_sst(meta)?));
             }
         }
         let _schema_stays = table.changing.read();
@@ -159,15 +159,11 @@ impl Store {
     ) -> Result<bool> {
         let doing = |error: Error| error.context(format!("compact tablet {}", tablet.id));
         let merged = self
-            .write_merged(tablet, family, merge_of(files, bottom)?)
+            .write_merged(tablet, family, merge_of(files, bottom))
             .map_err(doing)?;
-        let replaces = files.iter().map(|file| file.in_memory_bytes()).sum();
         let mut new = NewFiles::default();
         if let Some(meta) = merged {
-            new.0.push((
-                family.id,
-                self.open_sst(meta, family.schema.in_memory, replaces)?,
-            ));
+            new.0.push((family.id, self.open_sst(meta)?));
         }
         let _schema_stays = table.changing.read();
         if table.schema().version != schema.version {
@@ -193,6 +189,7 @@ impl Store {
         );
         self.conclude(published, new).map_err(doing)?;
         files.iter().for_each(|file| file.retire());
+        self.hold_in_memory(table)?;
         metrics::counter!("tablemount_compactions_total").increment(1);
         Ok(true)
     }

@@ -9,9 +9,13 @@
 //! **Architecture invariant**: no other part of the engine opens a file; nothing here knows HTTP or Kubernetes.
 
 mod admin;
+pub(crate) mod cache;
 mod catalog;
 mod compaction;
+mod deletes;
 pub(crate) mod disk;
+pub(crate) mod entry;
+pub(crate) mod judge;
 pub(crate) mod keys;
 pub(crate) mod log;
 mod maintain;
@@ -21,9 +25,11 @@ mod objects;
 pub(crate) mod open;
 #[cfg(test)]
 mod random;
+mod ranges;
 mod rewrite;
 #[cfg(test)]
 mod sim;
+pub(crate) mod sources;
 mod sst;
 pub(crate) mod store;
 pub(crate) mod table;
