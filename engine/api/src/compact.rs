@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a compaction on demand did.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactResponse {
     /// Bytes of the SSTs that were merged.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -18,8 +19,11 @@ use uuid::Uuid;
 use super::catalog::Catalog;
 use super::disk::Disk;
 use super::hold::HoldState;
+use super::jobs::Jobs;
 use super::log::{Appended, CommitLog, Entry, Record};
 use super::objects::Objects;
+use super::pressure::Brake;
+use super::rate::Rate;
 use super::sst::{DroppedFiles, FileMeta, Sst};
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
@@ -38,6 +42,9 @@ pub(crate) struct Options {
     pub(crate) log_budget_bytes: u64,
     pub(crate) segment_bytes: u64,
     pub(crate) in_memory_budget_bytes: u64,
+    pub(crate) compaction_threads: usize,
+    /// What compactions read and write, together; 0: no limit.
+    pub(crate) compaction_bytes_per_second: u64,
 }
 
 /// A store, open.
@@ -64,6 +71,10 @@ pub(crate) struct Store {
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) rate: Rate,
+    /// Slows all writers down.
+    pub(crate) brake: Brake,
     /// Room for lines that wait for their readers.
     pub(crate) read_bytes: Arc<Semaphore>,
     rows: Vec<RwLock<()>>,
@@ -98,6 +109,7 @@ impl Store {
         catalog: (u64, Catalog),
     ) -> Self {
         let started = clock.now();
+        let rate = Rate::new(options.compaction_bytes_per_second);
         Self {
             disk,
             objects,
@@ -117,6 +129,9 @@ impl Store {
             in_memory_bytes: Arc::default(),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
+            jobs: Arc::default(),
+            rate,
+            brake: Brake::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES)),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
         }
@@ -193,6 +208,24 @@ impl Store {
     pub(crate) fn wake(&self, set: impl FnOnce(&mut WorkState)) {
         set(&mut self.work.state.lock());
         self.work.changed.notify_all();
+    }
+
+    /// Tells all work to end.
+    pub(crate) fn stop(&self) {
+        self.wake(|work| work.stop = true);
+        self.jobs.wake();
+    }
+
+    /// Whether it was told so.
+    pub(crate) fn stopping(&self) -> bool {
+        self.work.state.lock().stop
+    }
+
+    /// Waits, unless the store stops.
+    pub(crate) fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.work.state.lock();
+        while !state.stop && !self.work.changed.wait_until(&mut state, until).timed_out() {}
     }
 
     /// Opens an SST, in memory if its family asks for that and the budget allows; `replaces` bytes in memory go for it.
