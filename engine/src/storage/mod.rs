@@ -12,7 +12,7 @@ mod admin;
 mod catalog;
 mod cleanup;
 mod compaction;
-mod compactor;
+pub(crate) mod compactor;
 pub(crate) mod counters;
 pub(crate) mod debt;
 pub(crate) mod disk;

@@ -1,9 +1,12 @@
 //! Tests of the store as a whole, on the simulated disk: hazards by name, and a random schedule against the model.
 
+mod compactions;
 mod hazards;
+mod hold;
 mod model;
 mod recovery;
 mod rules;
+mod slow_down;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
