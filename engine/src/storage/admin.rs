@@ -168,7 +168,8 @@ impl Store {
                 self.drop_family_files(table, family.id)?;
             }
         }
-        self.hold_in_memory(table)
+        self.wake(|work| work.compact = true);
+        Ok(())
     }
 
     fn drop_family_files(&self, table: &Table, family: u64) -> Result<()> {
@@ -219,12 +220,16 @@ impl Store {
             log.flushed(tablet.id, u64::MAX)?;
         }
         self.work.flushed.notify_waiters();
-        for tablet in &table.tablets {
-            self.objects
-                .clean_folder(&format!("{TABLETS}/{:08}", tablet.id));
+        let tablets = table
+            .tablets
+            .iter()
+            .map(|tablet| format!("{TABLETS}/{:08}", tablet.id));
+        for folder in tablets.chain([format!("{TABLES}/{}", table.uid)]) {
+            self.drop_folder(&folder);
         }
-        self.objects
-            .clean_folder(&format!("{TABLES}/{}", table.uid));
+        if let Err(error) = self.remove_dropped() {
+            tracing::warn!(%error, "files of what was dropped stay for now");
+        }
         Ok(())
     }
 }

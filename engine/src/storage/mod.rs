@@ -11,10 +11,16 @@
 mod admin;
 pub(crate) mod cache;
 mod catalog;
+mod cleanup;
 mod compaction;
+pub(crate) mod compactor;
+pub(crate) mod counters;
+pub(crate) mod debt;
 mod deletes;
 pub(crate) mod disk;
 pub(crate) mod entry;
+mod hold;
+mod jobs;
 pub(crate) mod judge;
 pub(crate) mod keys;
 pub(crate) mod log;
@@ -23,9 +29,12 @@ mod memtable;
 pub(crate) mod merge;
 mod objects;
 pub(crate) mod open;
+mod pace;
+pub(crate) mod pressure;
 #[cfg(test)]
 mod random;
 mod ranges;
+mod rate;
 mod rewrite;
 #[cfg(test)]
 mod sim;

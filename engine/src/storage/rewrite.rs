@@ -13,6 +13,7 @@ use super::catalog::sst_path;
 use super::entry::Kind;
 use super::judge::{Judge, Verdict};
 use super::merge::{MergeCursor, damaged};
+use super::pace::Pace;
 use super::ranges::{RangeDelete, RangeSet};
 use super::sources::{Sources, Wanted};
 use super::sst::{FileMeta, Sst, SstWriter};
@@ -22,7 +23,7 @@ use super::wide::WideDelete;
 use crate::{Error, Result};
 
 /// How long a compaction keeps what an age rule collects: a clock that jumps ahead must not destroy data at once.
-const AGE_GRACE_MICROS: i64 = 3_600_000_000;
+pub(super) const AGE_GRACE_MICROS: i64 = 3_600_000_000;
 const ALL: Wanted<'static> = Wanted::Range {
     from: &[],
     to: None,
@@ -33,7 +34,7 @@ pub(super) struct Inputs {
     pub(super) sources: Sources,
     /// Nothing older remains outside: tombstones and wider deletes have done their work.
     pub(super) bottom: bool,
-    /// Whether what nobody sees any more is left out; else everything is kept.
+    /// Deletes and the GC rule take effect; else every entry is kept as it is, since the store is held.
     pub(super) collect: bool,
 }
 
@@ -44,6 +45,7 @@ impl Store {
         tablet: &Tablet,
         family: &FamilyInfo,
         state: &TabletState,
+        collect: bool,
     ) -> Result<Option<FileMeta>> {
         let memtables: Vec<_> = state
             .frozen
@@ -63,8 +65,9 @@ impl Store {
                     sequence: u64::MAX,
                 },
                 bottom: state.files.get(&family.id).is_none_or(Vec::is_empty),
-                collect: true,
+                collect,
             },
+            Pace::default(),
         )
     }
 
@@ -74,6 +77,7 @@ impl Store {
         tablet: &Tablet,
         family: &FamilyInfo,
         inputs: Inputs,
+        mut pace: Pace<'_>,
     ) -> Result<Option<FileMeta>> {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let path = sst_path(tablet.id, family.id, self.epoch, number);
@@ -89,10 +93,16 @@ impl Store {
                 true => kept(judge.judge(key, &stored)?.0, inputs.bottom),
                 false => Kept::AsItIs,
             };
+            let before = writer.raw_bytes();
+            let read = key.len() as u64 + stored.value_length().ok_or_else(damaged)?;
             match kept {
                 Kept::AsItIs => copy(&cells, &mut writer)?,
                 Kept::Tombstone => writer.push_tombstone(key)?,
                 Kept::Nothing => {}
+            }
+            if let Err(stopped) = pace.moved((read + writer.raw_bytes() - before) as usize) {
+                writer.abandon()?;
+                return Err(stopped);
             }
             cells.next()?;
         }
@@ -108,7 +118,7 @@ impl Store {
 }
 
 /// Files as inputs.
-pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool) -> Inputs {
+pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool, collect: bool) -> Inputs {
     Inputs {
         sources: Sources {
             memtables: Vec::new(),
@@ -116,7 +126,7 @@ pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool) -> Inputs {
             sequence: u64::MAX,
         },
         bottom,
-        collect: true,
+        collect,
     }
 }
 

@@ -16,8 +16,10 @@ use tablemount_api::stats::TabletStats;
 use tablemount_api::{RowKey, Timestamp};
 
 use super::catalog::{Manifest, manifest_folder};
+use super::debt::WrittenBytes;
 use super::memtable::MemtableSet;
 use super::objects::Objects;
+use super::pressure::Brake;
 use super::sources::Sources;
 use super::sst::Sst;
 use crate::{Error, Result};
@@ -70,9 +72,11 @@ pub(crate) struct Tablet {
     pub(crate) stop: Option<RowKey>,
     state: RwLock<Arc<TabletState>>,
     published: Mutex<Published>,
-    /// One flush, and one compaction, at a time.
+    /// One flush at a time.
     pub(crate) flushing: Mutex<()>,
-    pub(crate) compacting: Mutex<()>,
+    /// Slows its writers down.
+    pub(crate) brake: Brake,
+    pub(crate) written: WrittenBytes,
     server_timestamp: AtomicI64,
     dropped: AtomicBool,
 }
@@ -91,17 +95,20 @@ impl Tablet {
             ..TabletState::default()
         };
         let server_timestamp = AtomicI64::new(manifest.server_timestamp.0);
-        Self {
+        let tablet = Self {
             id,
             start,
             stop,
             state: RwLock::new(Arc::new(state)),
             published: Mutex::new(Published { number, manifest }),
             flushing: Mutex::new(()),
-            compacting: Mutex::new(()),
+            brake: Brake::default(),
+            written: WrittenBytes::default(),
             server_timestamp,
             dropped: AtomicBool::new(false),
-        }
+        };
+        tablet.count_files();
+        tablet
     }
 
     /// What the tablet holds now.

@@ -247,9 +247,9 @@ impl SstWriter {
             && self.properties.range_deletes == 0
     }
 
-    /// Bytes of the file so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.out.written + self.out.buffer.len() as u64
+    /// Bytes of keys and values so far.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.properties.raw_bytes
     }
 
     /// Completes the file; it is durable when this returns.
