@@ -134,7 +134,7 @@ impl Subject for Tablemount {
     }
 
     async fn settle(&self) -> Result<()> {
-        Ok(self.engine.compact(&self.table).await?)
+        Ok(self.engine.compact(&self.table, None).await.map(drop)?)
     }
 
     async fn files(&self) -> Result<Files> {

@@ -107,6 +107,12 @@ impl Running {
         self.demanded.contains(&place)
     }
 
+    /// Merges that run.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
     fn start(&mut self, place: Place, newest: Option<String>, bytes: u64, on_demand: bool) -> u64 {
         self.next += 1;
         self.jobs.push(RunningJob {

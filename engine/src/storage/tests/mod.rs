@@ -6,7 +6,7 @@ mod hold;
 mod model;
 mod recovery;
 mod rules;
-mod slow_down;
+mod threads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

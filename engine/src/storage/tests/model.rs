@@ -1,11 +1,14 @@
 //! Random schedules against the model: writes, deletes of every kind, read-modify-writes, reads in both directions and at times,
 //! flushes, compactions, schema changes, reopenings and crashes, from a seed. What is visible must be what the model shows.
 
-use tablemount_api::{BloomFilter, CellCheck, CellContent, CompressionScope, DeleteRows, Position};
+use tablemount_api::{
+    BloomFilter, CellCheck, CellContent, CompressionScope, DeleteRows, Hold, Position,
+};
 
 use super::*;
 use crate::delete_rows;
 use crate::memory_engine::MemoryEngine;
+use crate::storage::compactor::Merge;
 use crate::storage::sim::Random;
 
 /// Schedules of a plain run; `TABLEMOUNT_MODEL_SCHEDULES` sets another number.
@@ -18,6 +21,8 @@ const QUALIFIERS: [&str; 5] = ["", "q", "q\0", "qq", "r"];
 struct Schedule {
     random: Random,
     subject: Option<Subject>,
+    /// Merges that began and are not done.
+    merges: Vec<Merge>,
     /// What was written, and the part of it that is durable.
     written: MemoryEngine,
     durable: MemoryEngine,
@@ -72,6 +77,7 @@ impl Schedule {
         Self {
             random,
             subject: Some(Subject { disk, clock, store }),
+            merges: Vec::new(),
             written,
             durable,
         }
@@ -91,7 +97,7 @@ impl Schedule {
             60..88 => self.read(),
             88..92 => self.flush(),
             92..94 => self.compact(),
-            94..95 => self.subject().compact_fully(),
+            94..95 => self.compact_fully(),
             95..97 => self.change_schema(),
             97..98 => self.reopen(),
             98..99 => self.fail_and_crash(),
@@ -110,22 +116,50 @@ impl Schedule {
         self.commit();
     }
 
+    /// Begins merges, or ends those that began, whatever came between; at times the store is held or released.
     fn compact(&mut self) {
-        self.subject()
-            .each(|store, table, tablet| store.compact(table, tablet).map(drop))
-            .expect("compact");
+        let begin = self.random.chance(50);
+        if self.random.chance(10) {
+            let hold = Hold {
+                held: !self.subject().store.held(),
+                ..Hold::default()
+            };
+            self.subject().store.set_hold(&hold).expect("set hold");
+        }
+        if begin {
+            let begun = self.subject().store.next_merge(None);
+            self.merges.extend(begun);
+        } else {
+            self.end_merges();
+            self.subject()
+                .each(|store, table, tablet| store.compact(table, tablet).map(drop))
+                .expect("compact");
+        }
         let store = &self.subject().store;
         store.remove_dropped().expect("remove");
         store.hold_in_memory().expect("load");
     }
 
+    fn end_merges(&mut self) {
+        for merge in std::mem::take(&mut self.merges) {
+            self.subject().store.merge(&merge).expect("merge");
+        }
+    }
+
+    fn compact_fully(&mut self) {
+        self.end_merges();
+        self.subject().compact_fully();
+    }
+
     fn reopen(&mut self) {
         self.flush();
+        self.merges.clear();
         self.subject = self.subject.take().map(Subject::reopen);
     }
 
     /// What was not durable is gone, all of it, or all of it is there.
     fn crash(&mut self) {
+        self.merges.clear();
         let mut random = self.random.clone();
         self.subject = self
             .subject
@@ -147,6 +181,7 @@ impl Schedule {
 
     /// Some call of a flush, compaction or commit fails, and all after it; then the power goes.
     fn fail_and_crash(&mut self) {
+        self.merges.clear();
         let calls = self.random.below(25);
         let subject = self.subject.as_ref().expect("open");
         subject.disk.fail_in(calls);
