@@ -1,11 +1,13 @@
 //! A store: one data folder's tables, commit log and workers.
 //!
-//! Owns the parts and their order of locks: a row's lock → the log's → a tablet's state; `admin` before a tablet's manifest.
+//! Owns the parts and their order of locks: a row's lock → the log's → a tablet's state; `admin` → a table's `changing` → `hold` → a
+//! tablet's manifest.
 //! Opening is in [`super::open`], flushes and compactions in [`super::maintain`], tables in [`super::admin`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,10 +16,15 @@ use tablemount_api::{TableName, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use super::cache::Shared;
 use super::catalog::Catalog;
 use super::disk::Disk;
+use super::hold::HoldState;
+use super::jobs::Jobs;
 use super::log::{Appended, CommitLog, Entry, Record};
 use super::objects::Objects;
+use super::pressure::Brake;
+use super::rate::Rate;
 use super::sst::{DroppedFiles, FileMeta, Sst};
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
@@ -35,7 +42,11 @@ pub(crate) struct Options {
     pub(crate) memtable_budget_bytes: u64,
     pub(crate) log_budget_bytes: u64,
     pub(crate) segment_bytes: u64,
+    pub(crate) cache_bytes: u64,
     pub(crate) in_memory_budget_bytes: u64,
+    pub(crate) compaction_threads: usize,
+    /// What compactions read and write, together; 0: no limit.
+    pub(crate) compaction_bytes_per_second: u64,
 }
 
 /// A store, open.
@@ -55,11 +66,20 @@ pub(crate) struct Store {
     pub(crate) tables: ArcSwap<BTreeMap<String, Arc<Table>>>,
     /// The catalog's number and content; held while tables are made, changed or dropped.
     pub(crate) admin: Mutex<(u64, Catalog)>,
+    /// Held shared by whoever collects or removes, until that is done.
+    pub(crate) hold: RwLock<HoldState>,
     pub(crate) next_file: AtomicU64,
     pub(crate) dropped: DroppedFiles,
+    /// Block cache and open files.
+    pub(crate) shared: Arc<Shared>,
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
+    holding: Mutex<()>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) rate: Rate,
+    /// Slows all writers down.
+    pub(crate) brake: Brake,
     /// Room for lines that wait for their readers.
     pub(crate) read_bytes: Arc<Semaphore>,
     rows: Vec<RwLock<()>>,
@@ -94,7 +114,9 @@ impl Store {
         catalog: (u64, Catalog),
     ) -> Self {
         let started = clock.now();
+        let rate = Rate::new(options.compaction_bytes_per_second);
         Self {
+            shared: Shared::new(disk.clone(), options.cache_bytes),
             disk,
             objects,
             clock,
@@ -107,11 +129,16 @@ impl Store {
             recovered_sequence: 0,
             tables: ArcSwap::default(),
             admin: Mutex::new(catalog),
+            hold: RwLock::default(),
             next_file: AtomicU64::new(1),
             dropped: DroppedFiles::default(),
             in_memory_bytes: Arc::default(),
+            holding: Mutex::new(()),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
+            jobs: Arc::default(),
+            rate,
+            brake: Brake::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES)),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
         }
@@ -145,6 +172,11 @@ impl Store {
     /// A row's lock, exclusive: for what reads before it writes.
     pub(crate) fn lock_exclusive(&self, tablet: u64, row: &[u8]) -> RwLockWriteGuard<'_, ()> {
         self.rows[row_lock(tablet, row)].write()
+    }
+
+    /// All rows' locks, exclusive, in one order; nobody else holds more than one.
+    pub(crate) fn lock_all(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
+        self.rows.iter().map(RwLock::write).collect()
     }
 
     /// Logs entries of one row and puts them into the tablet's memtables. The caller holds the row's lock.
@@ -190,25 +222,48 @@ impl Store {
         self.work.changed.notify_all();
     }
 
-    /// Opens an SST, in memory if its family asks for that and the budget allows; `replaces` bytes in memory go for it.
-    pub(crate) fn open_sst(
-        &self,
-        meta: FileMeta,
-        in_memory: bool,
-        replaces: u64,
-    ) -> Result<Arc<Sst>> {
-        let held = self
-            .in_memory_bytes
-            .load(Ordering::Relaxed)
-            .saturating_sub(replaces);
-        let fits = held.saturating_add(meta.bytes) <= self.options.in_memory_budget_bytes;
-        Sst::open(
-            self.disk.as_ref(),
-            meta,
-            in_memory && fits,
-            &self.in_memory_bytes,
-            self.dropped.clone(),
-        )
+    /// Tells all work to end.
+    pub(crate) fn stop(&self) {
+        self.wake(|work| work.stop = true);
+        self.jobs.wake();
+    }
+
+    /// Whether it was told so.
+    pub(crate) fn stopping(&self) -> bool {
+        self.work.state.lock().stop
+    }
+
+    /// Waits, unless the store stops.
+    pub(crate) fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.work.state.lock();
+        while !state.stop && !self.work.changed.wait_until(&mut state, until).timed_out() {}
+    }
+
+    /// Opens an SST that a manifest names, or is to name.
+    pub(crate) fn open_sst(&self, meta: FileMeta) -> Result<Arc<Sst>> {
+        Sst::open(&self.shared, meta, self.dropped.clone())
+    }
+
+    /// Holds the files of in-memory families in memory, each family's newest first, as far as the budget goes; lets go of the
+    /// others. In the background: what is not held is read through the cache.
+    pub(crate) fn hold_in_memory(&self) -> Result<()> {
+        let Some(_one) = self.holding.try_lock() else {
+            return Ok(());
+        };
+        for (table, tablet) in self.tablets() {
+            let (schema, state) = (table.schema(), tablet.state());
+            for family in &schema.record.families {
+                for file in state.files.get(&family.id).into_iter().flatten().rev() {
+                    if family.schema.in_memory {
+                        file.pin(&self.in_memory_bytes, self.options.in_memory_budget_bytes)?;
+                    } else {
+                        file.unpin();
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes flushed memtables off the budget's account.
