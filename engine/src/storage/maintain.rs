@@ -31,6 +31,7 @@ impl Store {
         {}
         self.release(&state, upto);
         log.flushed(tablet.id, upto)?;
+        self.refresh_in_memory(table);
         self.wake(|work| work.compact = true);
         Ok(true)
     }
@@ -48,8 +49,7 @@ impl Store {
         let mut new = NewFiles::default();
         for family in &schema.record.families {
             if let Some(meta) = self.flush_family(tablet, family, state, collect)? {
-                new.0
-                    .push((family.id, self.open_sst(meta, family.schema.in_memory, 0)?));
+                new.0.push((family.id, self.open_sst(meta)?));
             }
         }
         let _schema_stays = table.changing.read();
@@ -89,6 +89,13 @@ impl Store {
         tablet.count_files();
         counters::flushed(bytes.iter().map(|(_, bytes)| bytes).sum());
         Ok(true)
+    }
+
+    /// Holds files of in-memory families in memory. One that cannot be read is told of; what was published stays so.
+    pub(super) fn refresh_in_memory(&self, table: &Table) {
+        if let Err(error) = self.hold_in_memory(table) {
+            tracing::warn!(%error, "files of in-memory families are read from disk for now");
+        }
     }
 
     /// Keeps new files that a manifest names, or may name.

@@ -69,6 +69,7 @@ fn options() -> Options {
         memtable_budget_bytes: 64 << 20,
         log_budget_bytes: 1 << 20,
         segment_bytes: 16 << 10,
+        cache_bytes: 256 << 10,
         in_memory_budget_bytes: 1 << 20,
         compaction_threads: 2,
         compaction_bytes_per_second: 0,

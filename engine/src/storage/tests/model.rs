@@ -1,9 +1,12 @@
 //! Random schedules against the model: writes, deletes of every kind, read-modify-writes, reads in both directions and at times,
 //! flushes, compactions, schema changes, reopenings and crashes, from a seed. What is visible must be what the model shows.
 
-use tablemount_api::{CellCheck, CellContent, Hold, Position};
+use tablemount_api::{
+    BloomFilter, CellCheck, CellContent, CompressionScope, DeleteRows, Hold, Position,
+};
 
 use super::*;
+use crate::delete_rows;
 use crate::memory_engine::MemoryEngine;
 use crate::storage::compactor::Merge;
 use crate::storage::sim::Random;
@@ -35,6 +38,12 @@ fn families(random: &mut Random) -> Vec<FamilySchema> {
     ];
     for family in &mut families {
         family.compression = *random.pick(&[Plain, Lz4, Snappy, Zstd]);
+        family.compression_scope =
+            *random.pick(&[CompressionScope::Block, CompressionScope::Record]);
+        family.bloom_filter =
+            *random.pick(&[BloomFilter::None, BloomFilter::Row, BloomFilter::RowColumn]);
+        family.block_cache = random.chance(75);
+        family.block_bytes = 1024;
         family.in_memory = random.chance(25);
     }
     families
@@ -82,7 +91,8 @@ impl Schedule {
         let step = 1000 + (self.random.next() % 10_000_000) as i64;
         self.subject().clock.advance(step);
         match self.random.below(100) {
-            0..45 => self.mutate(),
+            0..44 => self.mutate(),
+            44 => self.delete_rows(),
             45..60 => self.commit(),
             60..88 => self.read(),
             88..92 => self.flush(),
@@ -263,6 +273,32 @@ impl Schedule {
         }
     }
 
+    /// Deletes a range of rows, a prefix, or all.
+    fn delete_rows(&mut self) {
+        let random = &mut self.random;
+        let (a, b) = (row(random.word(&ROWS)), row(random.word(&ROWS)));
+        let mut rows = DeleteRows::default();
+        match random.below(4) {
+            0 => rows.prefix = Some(value("a")),
+            1 => rows.start = Some(a),
+            2 if a < b => (rows.start, rows.stop) = (Some(a), Some(b)),
+            2 => rows.stop = Some(a),
+            _ => rows.all = random.chance(30),
+        }
+        if rows.validate().is_err() {
+            return;
+        }
+        let store = &self.subject().store;
+        let table_now = store.table(&table()).expect("table");
+        delete_rows::log(store, &table_now, &rows).expect("log");
+        let prefix = rows.prefix.as_ref().map(|prefix| prefix.0.clone());
+        self.written.delete_rows(&table(), |key| {
+            prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix))
+                && rows.start.as_ref().is_none_or(|start| start.bytes() <= key)
+                && rows.stop.as_ref().is_none_or(|stop| key < stop.bytes())
+        });
+    }
+
     fn read(&mut self) {
         let request = read_request(&mut self.random);
         let now = self.subject().clock.now();
@@ -284,10 +320,9 @@ fn mutation(random: &mut Random) -> Mutation {
     };
     match random.below(20) {
         0..9 => {
-            let text = random
-                .below(5)
-                .to_string()
-                .repeat(1 + random.below(300) as usize % 37);
+            let text = random.below(5).to_string().repeat(
+                1 + random.below(300) as usize % 37 * if random.chance(8) { 60 } else { 1 },
+            );
             let timestamp = random.chance(70).then(|| time(random));
             Mutation::Put {
                 family: name,
