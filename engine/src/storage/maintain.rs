@@ -200,20 +200,23 @@ impl Store {
     /// Removes files that nothing refers to any more; those that could not be removed stay in the queue.
     pub(crate) fn remove_dropped(&self) -> Result<()> {
         let paths = std::mem::take(&mut *self.dropped.lock());
-        let mut result = Ok(());
+        let (any, mut result) = (!paths.is_empty(), Ok(()));
         for path in paths {
             if let Err(error) = self.objects.remove(&path) {
                 self.dropped.lock().push(path);
                 result = Err(error);
             }
         }
+        if let Some(log) = self.log.as_ref().filter(|_| any) {
+            log.look_for_room();
+        }
         result
     }
 
-    /// The tablet to flush next, if memtables or log are over half of their budget.
+    /// The tablet to flush next, if memtables are over half of their budget, or the log over its own or out of disk.
     pub(crate) fn choose_flush(&self) -> Result<Option<(Arc<Table>, Arc<Tablet>)>> {
         let log = self.log()?;
-        if log.bytes() > self.options.log_budget_bytes {
+        if log.bytes() > self.options.log_budget_bytes || log.disk_full().is_some() {
             let holders = log.oldest_holders();
             let holding = self
                 .tablets()

@@ -1,4 +1,4 @@
-//! The store's threads: the committer, the flusher, the compactor. They decide nothing; they call what decides, and wait.
+//! The store's threads: the committer, the keeper of its spare segment, the flusher, the compactor. They decide nothing; they call what decides, and wait.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -36,7 +36,9 @@ impl Workers {
                 })
         };
         let (flusher, compactor) = (store.clone(), store.clone());
+        let keeper = log.clone();
         let threads = vec![
+            spawn("log-keeper", Box::new(move || keeper.keep_spare()))?,
             spawn("committer", Box::new(move || log.run()))?,
             spawn(
                 "flusher",

@@ -4,6 +4,8 @@ mod hazards;
 mod model;
 mod recovery;
 mod rules;
+mod space;
+mod speed;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
