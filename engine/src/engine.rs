@@ -202,8 +202,8 @@ impl Engine {
 
     /// Statistics of a table.
     pub async fn table_stats(&self, table: &TableName) -> Result<TableStats> {
-        let table = self.store().table(table)?;
-        blocking(move || Ok(table.stats())).await
+        let (store, table) = (self.store().clone(), self.store().table(table)?);
+        blocking(move || Ok(store.table_stats(&table))).await
     }
 
     /// Statistics of the server.

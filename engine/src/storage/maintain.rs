@@ -33,6 +33,7 @@ impl Store {
             .map_err(doing)?
         {}
         self.release(&state, upto);
+        tablet.activity.flushed(upto);
         log.flushed(tablet.id, upto)?;
         metrics::counter!("tablemount_flushes_total").increment(1);
         self.wake(|work| work.compact = true);

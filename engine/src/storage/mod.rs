@@ -25,6 +25,7 @@ mod rewrite;
 #[cfg(test)]
 mod sim;
 mod sst;
+pub(crate) mod stats;
 pub(crate) mod store;
 pub(crate) mod table;
 pub(crate) mod tablet;

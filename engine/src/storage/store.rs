@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tablemount_api::stats::ServerStats;
 use tablemount_api::{TableName, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -19,6 +18,7 @@ use super::disk::Disk;
 use super::log::{Appended, CommitLog, Entry, Record};
 use super::objects::Objects;
 use super::sst::{DroppedFiles, FileMeta, Sst};
+use super::stats::ServerActivity;
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
 use crate::clock::Clock;
@@ -60,6 +60,7 @@ pub(crate) struct Store {
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
+    pub(crate) activity: ServerActivity,
     /// Room for lines that wait for their readers.
     pub(crate) read_bytes: Arc<Semaphore>,
     rows: Vec<RwLock<()>>,
@@ -112,6 +113,7 @@ impl Store {
             in_memory_bytes: Arc::default(),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
+            activity: ServerActivity::new(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES)),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
         }
@@ -171,6 +173,7 @@ impl Store {
             };
             let bytes = tablet.state().active.apply(&record);
             self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+            tablet.activity.wrote(&record.entries);
             Ok(record)
         })?;
         if self.memtable_bytes.load(Ordering::Relaxed) > self.options.memtable_budget_bytes / 2 {
@@ -234,28 +237,6 @@ impl Store {
                     .map(|tablet| (table.clone(), tablet.clone()))
             })
             .collect()
-    }
-
-    pub(crate) fn stats(&self) -> ServerStats {
-        let tables = self.tables.load();
-        ServerStats {
-            store_id: self.store_id.to_string(),
-            epoch: self.epoch,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: self.started,
-            read_only: self.log.is_none(),
-            tables: tables.len() as u64,
-            tablets: tables
-                .values()
-                .map(|table| table.tablets.len() as u64)
-                .sum(),
-            memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
-            memtable_budget_bytes: self.options.memtable_budget_bytes,
-            log_bytes: self.log.as_ref().map_or(0, |log| log.bytes()),
-            log_budget_bytes: self.options.log_budget_bytes,
-            durable_sequence: self.durable_sequence(),
-            log_syncs: self.log.as_ref().map_or(0, |log| log.syncs()),
-        }
     }
 }
 

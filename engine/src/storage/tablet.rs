@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use tablemount_api::stats::TabletStats;
 use tablemount_api::{RowKey, Timestamp};
 
 use super::catalog::{Manifest, manifest_folder};
@@ -20,6 +19,7 @@ use super::memtable::MemtableSet;
 use super::merge::{Cursor, MemtableCursor, MergeCursor};
 use super::objects::Objects;
 use super::sst::{Sst, SstCursor};
+use super::stats::TabletActivity;
 use super::visible::WideSource;
 use crate::{Error, Result};
 
@@ -98,6 +98,7 @@ pub(crate) struct Tablet {
     /// One flush, and one compaction, at a time.
     pub(crate) flushing: Mutex<()>,
     pub(crate) compacting: Mutex<()>,
+    pub(crate) activity: TabletActivity,
     server_timestamp: AtomicI64,
     dropped: AtomicBool,
 }
@@ -124,6 +125,7 @@ impl Tablet {
             published: Mutex::new(Published { number, manifest }),
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
+            activity: TabletActivity::new(),
             server_timestamp,
             dropped: AtomicBool::new(false),
         }
@@ -152,6 +154,7 @@ impl Tablet {
             let full = std::mem::take(&mut state.active);
             state.frozen.push((full, last_sequence));
         });
+        self.activity.froze(last_sequence);
     }
 
     /// Takes no appends and no manifests any more. Only between appends.
@@ -237,19 +240,5 @@ impl Tablet {
     /// Bytes of memtables.
     pub(crate) fn memtable_bytes(&self) -> u64 {
         self.state.read().memtable_bytes()
-    }
-
-    pub(crate) fn stats(&self) -> TabletStats {
-        let state = self.state();
-        let files = || state.files.values().flatten();
-        TabletStats {
-            id: self.id,
-            start: self.start.clone(),
-            stop: self.stop.clone(),
-            disk_bytes: files().map(|file| file.meta.bytes).sum(),
-            files: files().count() as u64,
-            memtable_bytes: state.memtable_bytes(),
-            flushed_sequence: self.flushed_sequence(),
-        }
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
@@ -19,6 +20,7 @@ use super::frame::{self, GROUP_HEADER, Group, SEGMENT_HEADER, SegmentHeader};
 use super::record::Record;
 use super::{folder, segment_path};
 use crate::storage::disk::{Disk, WriteFile};
+use crate::storage::stats::{HeldLog, Latency};
 use crate::{Error, Result};
 
 /// Space reserved for a segment.
@@ -56,6 +58,8 @@ pub(crate) struct CommitLog {
     durable: watch::Sender<Durable>,
     durable_sequence: AtomicU64,
     syncs: AtomicU64,
+    /// How long syncs took.
+    pub(crate) sync_times: Latency,
 }
 
 /// The group that appends go to.
@@ -141,6 +145,7 @@ impl CommitLog {
             }),
             durable_sequence: AtomicU64::new(last_sequence),
             syncs: AtomicU64::new(0),
+            sync_times: Latency::new(),
         })
     }
 
@@ -234,9 +239,11 @@ impl CommitLog {
             .file
             .write_at(current.used, &group.frame)
             .map_err(|error| fail("write", error))?;
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         current.file.sync().map_err(|error| fail("sync", error))?;
-        metrics::histogram!("tablemount_log_sync_seconds").record(start.elapsed());
+        let took = start.elapsed();
+        metrics::histogram!("tablemount_log_sync_seconds").record(took);
+        self.sync_times.note(took);
         self.syncs.fetch_add(1, Ordering::Relaxed);
         current.used += group.frame.len() as u64;
         let pins = &mut held.entry(current.number).or_default().tablets;
@@ -358,6 +365,22 @@ impl CommitLog {
             .values()
             .map(|held| held.bytes)
             .sum()
+    }
+
+    /// What a start would read, and what each tablet holds back.
+    pub(crate) fn held(&self) -> HeldLog {
+        let segments = self.segments.lock();
+        let (mut bytes, mut by_tablet) = (0, HashMap::new());
+        for held in segments.held.values().rev() {
+            bytes += held.bytes;
+            // An older segment with records of the tablet comes later, and counts.
+            by_tablet.extend(held.tablets.keys().map(|tablet| (*tablet, bytes)));
+        }
+        let Current { used, length, .. } = &segments.current;
+        HeldLog {
+            written_bytes: bytes - (length - used),
+            by_tablet,
+        }
     }
 
     /// The tablets whose records hold the oldest segment.

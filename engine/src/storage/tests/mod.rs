@@ -4,6 +4,7 @@ mod hazards;
 mod model;
 mod recovery;
 mod rules;
+mod stats;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

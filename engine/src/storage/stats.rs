@@ -1,0 +1,167 @@
+//! Computes statistics: sums over what tables, tablets and the log hold at the moment, and over what they noted.
+//!
+//! Owns the counters ([`activity`], [`rate`], [`latency`]); what holds bytes counts them itself.
+//!
+//! **Invariants**: nothing here waits for a flush or a compaction; a family's figures are sums of one state of each of its
+//! tablets, so a flush or compaction under way is seen before or after, never half.
+
+mod activity;
+mod latency;
+mod rate;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tablemount_api::FamilyInfo;
+use tablemount_api::stats::{
+    FamilyStats, InMemoryStats, ReplayStats, ServerStats, TableStats, TabletStats,
+};
+
+pub(crate) use activity::{ServerActivity, TabletActivity};
+pub(crate) use latency::Latency;
+
+use super::store::Store;
+use super::table::Table;
+use super::tablet::{Tablet, TabletState};
+use crate::read::READ_BYTES;
+
+/// Of a log: what a start would read of it, and what each tablet holds back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct HeldLog {
+    /// Bytes written of the segments held.
+    pub(crate) written_bytes: u64,
+    /// By tablet with records not flushed: bytes of the segments from the oldest with one, to the newest.
+    pub(crate) by_tablet: HashMap<u64, u64>,
+}
+
+impl Store {
+    /// Statistics of a table.
+    pub(crate) fn table_stats(&self, table: &Table) -> TableStats {
+        let held = self.held_log();
+        let states: Vec<_> = table.tablets.iter().map(|tablet| tablet.state()).collect();
+        let tablets: Vec<_> = table
+            .tablets
+            .iter()
+            .zip(&states)
+            .map(|(tablet, state)| tablet_stats(tablet, state, &held))
+            .collect();
+        let schema = table.schema();
+        let families = schema.record.families.iter();
+        let families: Vec<_> = families
+            .map(|family| family_stats(family, table, &states))
+            .collect();
+        TableStats {
+            table: table.name.clone(),
+            disk_bytes: families.iter().map(|family| family.disk_bytes).sum(),
+            raw_bytes: families.iter().map(|family| family.raw_bytes).sum(),
+            files: families.iter().map(|family| family.files).sum(),
+            memtable_bytes: tablets.iter().map(|tablet| tablet.memtable_bytes).sum(),
+            families,
+            tablets,
+        }
+    }
+
+    /// Statistics of the server.
+    pub(crate) fn stats(&self) -> ServerStats {
+        let tables = self.tables.load();
+        let tablets = || tables.values().flat_map(|table| &table.tablets);
+        let log = self.log.as_deref();
+        ServerStats {
+            store_id: self.store_id.to_string(),
+            epoch: self.epoch,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started,
+            uptime_seconds: self.activity.elapsed().as_secs(),
+            read_only: log.is_none(),
+            tables: tables.len() as u64,
+            tablets: tablets().count() as u64,
+            disk_bytes: tablets().map(|tablet| disk_bytes(&tablet.state())).sum(),
+            memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
+            memtable_budget_bytes: self.options.memtable_budget_bytes,
+            in_memory_bytes: self.in_memory_bytes.load(Ordering::Relaxed),
+            in_memory_budget_bytes: self.options.in_memory_budget_bytes,
+            read_bytes: READ_BYTES.saturating_sub(self.read_bytes.available_permits()) as u64,
+            read_budget_bytes: READ_BYTES as u64,
+            log_bytes: log.map_or(0, |log| log.bytes()),
+            log_budget_bytes: self.options.log_budget_bytes,
+            durable_sequence: self.durable_sequence(),
+            log_syncs: log.map_or(0, |log| log.syncs()),
+            log_sync: log.map(|log| log.sync_times.stats()).unwrap_or_default(),
+            replay: replay_stats(self.held_log().written_bytes, self.activity.replay_rate()),
+        }
+    }
+
+    fn held_log(&self) -> HeldLog {
+        self.log.as_ref().map(|log| log.held()).unwrap_or_default()
+    }
+}
+
+fn disk_bytes(state: &TabletState) -> u64 {
+    let files = state.files.values().flatten();
+    files.map(|file| file.meta.bytes).sum()
+}
+
+fn tablet_stats(tablet: &Tablet, state: &TabletState, held: &HeldLog) -> TabletStats {
+    let activity = &tablet.activity;
+    let elapsed = activity.elapsed();
+    TabletStats {
+        id: tablet.id,
+        start: tablet.start.clone(),
+        stop: tablet.stop.clone(),
+        disk_bytes: disk_bytes(state),
+        files: state.files.values().flatten().count() as u64,
+        memtable_bytes: state.memtable_bytes(),
+        flushed_sequence: tablet.flushed_sequence(),
+        reads: activity.reads.total(),
+        writes: activity.writes.total(),
+        reads_per_second: activity.reads.per_second(elapsed),
+        writes_per_second: activity.writes.per_second(elapsed),
+        oldest_unflushed_seconds: activity
+            .oldest_unflushed()
+            .map(|oldest| oldest.as_secs_f64()),
+        log_bytes_held: held.by_tablet.get(&tablet.id).copied().unwrap_or(0),
+    }
+}
+
+fn family_stats(family: &FamilyInfo, table: &Table, states: &[Arc<TabletState>]) -> FamilyStats {
+    let files = || {
+        states
+            .iter()
+            .filter_map(|state| state.files.get(&family.id))
+            .flatten()
+    };
+    let memtables = states
+        .iter()
+        .flat_map(|state| state.memtables())
+        .filter_map(|set| set.family(family.id));
+    let tablets = table.tablets.iter();
+    let disk_bytes = files().map(|file| file.meta.bytes).sum();
+    let held_bytes = files().map(|file| file.in_memory_bytes()).sum();
+    FamilyStats {
+        family: family.schema.name.clone(),
+        disk_bytes,
+        raw_bytes: files().map(|file| file.meta.properties.raw_bytes).sum(),
+        files: files().count() as u64,
+        entries: files().map(|file| file.meta.properties.entries).sum(),
+        memtable_bytes: memtables.map(|memtable| memtable.bytes()).sum(),
+        cells_written: tablets
+            .map(|tablet| tablet.activity.cells_written(family.id))
+            .sum(),
+        in_memory: family.schema.in_memory.then_some(InMemoryStats {
+            wanted_bytes: disk_bytes,
+            held_bytes,
+            fits: held_bytes >= disk_bytes,
+        }),
+    }
+}
+
+fn replay_stats(bytes: u64, bytes_per_second: Option<u64>) -> ReplayStats {
+    let millis = |rate: u64| u128::from(bytes) * 1000 / u128::from(rate.max(1));
+    ReplayStats {
+        bytes,
+        bytes_per_second,
+        estimated_millis: bytes_per_second
+            .map(|rate| u64::try_from(millis(rate)).unwrap_or(u64::MAX)),
+    }
+}
