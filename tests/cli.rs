@@ -4,6 +4,8 @@
 mod damage;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/stats.rs"]
+mod stats;
 mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _};

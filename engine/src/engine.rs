@@ -206,6 +206,12 @@ impl Engine {
         blocking(move || Ok(store.table_stats(&table))).await
     }
 
+    /// Statistics of the server and of all tables.
+    pub(crate) async fn all_stats(&self) -> Result<(ServerStats, Vec<TableStats>)> {
+        let store = self.store().clone();
+        blocking(move || Ok((store.stats(), store.all_table_stats()))).await
+    }
+
     /// Statistics of the server.
     pub async fn server_stats(&self) -> Result<ServerStats> {
         let store = self.store().clone();

@@ -14,5 +14,6 @@ pub(crate) mod operator;
 pub(crate) mod path;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod stats;
 pub(crate) mod tables;
 pub(crate) mod up;

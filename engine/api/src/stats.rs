@@ -64,7 +64,7 @@ pub struct InMemoryStats {
 }
 
 /// What one tablet holds and does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TabletStats {
     /// The tablet's id.

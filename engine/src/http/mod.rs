@@ -16,6 +16,7 @@ mod body;
 mod cells;
 mod connection;
 mod edge;
+mod exposition;
 mod metrics;
 mod openapi;
 mod page;

@@ -38,28 +38,16 @@ pub(crate) struct HeldLog {
 impl Store {
     /// Statistics of a table.
     pub(crate) fn table_stats(&self, table: &Table) -> TableStats {
-        let held = self.held_log();
-        let states: Vec<_> = table.tablets.iter().map(|tablet| tablet.state()).collect();
-        let tablets: Vec<_> = table
-            .tablets
-            .iter()
-            .zip(&states)
-            .map(|(tablet, state)| tablet_stats(tablet, state, &held))
-            .collect();
-        let schema = table.schema();
-        let families = schema.record.families.iter();
-        let families: Vec<_> = families
-            .map(|family| family_stats(family, table, &states))
-            .collect();
-        TableStats {
-            table: table.name.clone(),
-            disk_bytes: families.iter().map(|family| family.disk_bytes).sum(),
-            raw_bytes: families.iter().map(|family| family.raw_bytes).sum(),
-            files: families.iter().map(|family| family.files).sum(),
-            memtable_bytes: tablets.iter().map(|tablet| tablet.memtable_bytes).sum(),
-            families,
-            tablets,
-        }
+        table_stats(table, &self.held_log())
+    }
+
+    /// Statistics of all tables, by name.
+    pub(crate) fn all_table_stats(&self) -> Vec<TableStats> {
+        let (tables, held) = (self.tables.load(), self.held_log());
+        tables
+            .values()
+            .map(|table| table_stats(table, &held))
+            .collect()
     }
 
     /// Statistics of the server.
@@ -100,6 +88,30 @@ impl Store {
 fn disk_bytes(state: &TabletState) -> u64 {
     let files = state.files.values().flatten();
     files.map(|file| file.meta.bytes).sum()
+}
+
+fn table_stats(table: &Table, held: &HeldLog) -> TableStats {
+    let states: Vec<_> = table.tablets.iter().map(|tablet| tablet.state()).collect();
+    let tablets: Vec<_> = table
+        .tablets
+        .iter()
+        .zip(&states)
+        .map(|(tablet, state)| tablet_stats(tablet, state, held))
+        .collect();
+    let schema = table.schema();
+    let families = schema.record.families.iter();
+    let families: Vec<_> = families
+        .map(|family| family_stats(family, table, &states))
+        .collect();
+    TableStats {
+        table: table.name.clone(),
+        disk_bytes: families.iter().map(|family| family.disk_bytes).sum(),
+        raw_bytes: families.iter().map(|family| family.raw_bytes).sum(),
+        files: families.iter().map(|family| family.files).sum(),
+        memtable_bytes: tablets.iter().map(|tablet| tablet.memtable_bytes).sum(),
+        families,
+        tablets,
+    }
 }
 
 fn tablet_stats(tablet: &Tablet, state: &TabletState, held: &HeldLog) -> TabletStats {

@@ -6,4 +6,5 @@ mod limits;
 mod reads;
 mod refusals;
 mod servers;
+mod stats;
 mod support;

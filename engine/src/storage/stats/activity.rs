@@ -105,12 +105,9 @@ impl Unflushed {
         if self.active.load(Ordering::Relaxed) == 0 {
             let nanos = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX - 1);
             // A reader that comes between two writers sees the time of one of the two.
-            let _ = self.active.compare_exchange(
-                0,
-                nanos + 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
+            let _ =
+                self.active
+                    .compare_exchange(0, nanos + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 

@@ -77,11 +77,7 @@ impl Latency {
     fn stats_at(&self, elapsed: Duration) -> LatencyStats {
         let now = elapsed.as_secs() / 60;
         let minutes = self.minutes.lock();
-        let recent = || {
-            minutes
-                .iter()
-                .filter(|minute| minute.number + 1 >= now)
-        };
+        let recent = || minutes.iter().filter(|minute| minute.number + 1 >= now);
         let counts = |bucket: usize| {
             recent()
                 .map(|minute| u64::from(minute.counts[bucket]))
@@ -170,11 +166,35 @@ mod tests {
         let at = Duration::from_secs;
         latency.note_at(at(59), Duration::from_micros(500));
         latency.note_at(at(60), Duration::from_micros(7));
-        assert_eq!((latency.stats_at(at(60)).count, latency.stats_at(at(60)).max_micros), (2, 500));
-        assert_eq!((latency.stats_at(at(119)).count, latency.stats_at(at(119)).p50_micros), (2, 7));
-        assert_eq!((latency.stats_at(at(120)).count, latency.stats_at(at(120)).max_micros), (1, 7));
+        assert_eq!(
+            (
+                latency.stats_at(at(60)).count,
+                latency.stats_at(at(60)).max_micros
+            ),
+            (2, 500)
+        );
+        assert_eq!(
+            (
+                latency.stats_at(at(119)).count,
+                latency.stats_at(at(119)).p50_micros
+            ),
+            (2, 7)
+        );
+        assert_eq!(
+            (
+                latency.stats_at(at(120)).count,
+                latency.stats_at(at(120)).max_micros
+            ),
+            (1, 7)
+        );
         latency.note_at(at(185), Duration::from_micros(3));
-        assert_eq!((latency.stats_at(at(185)).count, latency.stats_at(at(185)).max_micros), (1, 3));
+        assert_eq!(
+            (
+                latency.stats_at(at(185)).count,
+                latency.stats_at(at(185)).max_micros
+            ),
+            (1, 3)
+        );
         assert_eq!(latency.stats_at(at(600)), LatencyStats::default());
     }
 }

@@ -27,16 +27,13 @@ impl Rate {
     pub(crate) fn note(&self, elapsed: Duration) {
         self.total.fetch_add(1, Ordering::Relaxed);
         let second = elapsed.as_secs();
-        let _ = self.slots[slot(second)].fetch_update(
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-            |slot| {
+        let _ =
+            self.slots[slot(second)].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |slot| {
                 Some(match slot >> 32 == second & u64::from(u32::MAX) {
                     true => slot + 1,
                     false => second << 32 | 1,
                 })
-            },
-        );
+            });
     }
 
     /// All since the start.
@@ -54,7 +51,11 @@ impl Rate {
         let count = |second: u64| {
             let slot = self.slots[slot(second)].load(Ordering::Relaxed);
             let counts = slot >> 32 == second & u64::from(u32::MAX);
-            if counts { slot & u64::from(u32::MAX) } else { 0 }
+            if counts {
+                slot & u64::from(u32::MAX)
+            } else {
+                0
+            }
         };
         (from..now).map(count).sum::<u64>() as f64 / (now - from) as f64
     }

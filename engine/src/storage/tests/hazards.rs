@@ -153,7 +153,11 @@ fn hazard_06_a_partial_compaction_keeps_tombstones_that_are_needed() {
         subject.store.compact(&table, &tablet).expect("compact"),
         "the four small files merge"
     );
-    assert_eq!(subject.store.table_stats(&table).files, 2, "the large file was not part of it");
+    assert_eq!(
+        subject.store.table_stats(&table).files,
+        2,
+        "the large file was not part of it"
+    );
     same_in_all_states(subject, "r", "f", &[]);
 }
 
@@ -445,7 +449,11 @@ fn hazard_14_replay_does_not_bring_back_what_was_compacted_away() {
         .store
         .compact_fully(&table, &tablet)
         .expect("compact");
-    assert_eq!(subject.store.table_stats(&table).files, 0, "put and delete are compacted away");
+    assert_eq!(
+        subject.store.table_stats(&table).files,
+        0,
+        "put and delete are compacted away"
+    );
     let subject = subject.crash(&mut Random::new(5));
     assert_eq!(subject.cells("r", "f", "q"), []);
 }

@@ -27,10 +27,17 @@ fn bytes_move_from_memtables_to_files() {
     subject.write("a", vec![put("f", "q", 1, "one"), put("g", "q", 1, "two")]);
     subject.write("b", vec![put("f", "q", 1, "three")]);
     let before = stats(&subject);
-    assert_eq!((before.files, before.disk_bytes, before.raw_bytes), (0, 0, 0));
+    assert_eq!(
+        (before.files, before.disk_bytes, before.raw_bytes),
+        (0, 0, 0)
+    );
     assert!(of(&before, "f").memtable_bytes > of(&before, "g").memtable_bytes);
     assert_eq!(
-        before.families.iter().map(|family| family.memtable_bytes).sum::<u64>(),
+        before
+            .families
+            .iter()
+            .map(|family| family.memtable_bytes)
+            .sum::<u64>(),
         before.memtable_bytes
     );
     assert_eq!(before.memtable_bytes, subject.store.stats().memtable_bytes);
@@ -57,14 +64,31 @@ fn bytes_move_from_memtables_to_files() {
 #[test]
 fn cells_written_are_puts_and_what_increments_wrote_since_the_start() {
     let subject = Subject::new(vec![plain("f"), plain("g")]);
-    subject.write("a", vec![put("f", "q", 1, "x"), put("f", "r", 1, "y"), put("g", "q", 1, "z")]);
+    subject.write(
+        "a",
+        vec![
+            put("f", "q", 1, "x"),
+            put("f", "r", 1, "y"),
+            put("g", "q", 1, "z"),
+        ],
+    );
     subject.write("a", vec![increment("g", "n", 5)]);
     subject.write("a", vec![Mutation::DeleteRow {}]);
     let written = stats(&subject);
-    assert_eq!((of(&written, "f").cells_written, of(&written, "g").cells_written), (2, 2));
+    assert_eq!(
+        (
+            of(&written, "f").cells_written,
+            of(&written, "g").cells_written
+        ),
+        (2, 2)
+    );
     assert_eq!(written.tablets[0].writes, 3);
     subject.flush();
-    assert_eq!(of(&stats(&subject), "f").cells_written, 2, "a flush writes nothing new");
+    assert_eq!(
+        of(&stats(&subject), "f").cells_written,
+        2,
+        "a flush writes nothing new"
+    );
     let again = subject.crash(&mut super::super::sim::Random::new(1));
     assert_eq!(of(&stats(&again), "f").cells_written, 0, "nor does a start");
     assert_eq!(stats(&again).tablets[0].writes, 0);
@@ -84,22 +108,37 @@ fn reads_count_where_they_look() {
 fn what_is_not_flushed_holds_the_log() {
     let subject = Subject::new(vec![plain("f")]);
     let tablet = |subject: &Subject| stats(subject).tablets.remove(0);
-    assert_eq!((tablet(&subject).oldest_unflushed_seconds, tablet(&subject).log_bytes_held), (None, 0));
+    assert_eq!(
+        (
+            tablet(&subject).oldest_unflushed_seconds,
+            tablet(&subject).log_bytes_held
+        ),
+        (None, 0)
+    );
     // Segments of 16 KiB: three.
     let large = "x".repeat(10 << 10);
     for key in ["a", "b", "c"] {
         subject.write(key, vec![put("f", "q", 1, &large)]);
     }
     let held = tablet(&subject);
-    assert!(held.oldest_unflushed_seconds.is_some_and(|seconds| seconds < 600.0));
+    assert!(
+        held.oldest_unflushed_seconds
+            .is_some_and(|seconds| seconds < 600.0)
+    );
     assert_eq!(held.log_bytes_held, subject.store.stats().log_bytes);
     assert_eq!(held.log_bytes_held, 3 * (16 << 10));
     let replay = subject.store.stats().replay;
-    assert!(replay.bytes > 30 << 10 && replay.bytes <= 3 * (16 << 10), "{replay:?}");
+    assert!(
+        replay.bytes > 30 << 10 && replay.bytes <= 3 * (16 << 10),
+        "{replay:?}"
+    );
 
     subject.flush();
     let flushed = tablet(&subject);
-    assert_eq!((flushed.oldest_unflushed_seconds, flushed.log_bytes_held), (None, 0));
+    assert_eq!(
+        (flushed.oldest_unflushed_seconds, flushed.log_bytes_held),
+        (None, 0)
+    );
     let server = subject.store.stats();
     assert!(server.replay.bytes <= server.log_bytes && server.log_bytes == 16 << 10);
     subject.write("d", vec![put("f", "q", 1, "small")]);
@@ -114,7 +153,11 @@ fn a_start_that_replays_tells_its_rate() {
     subject.write("a", vec![put("f", "q", 1, &large)]);
     subject.write("b", vec![put("f", "q", 1, &large)]);
     let again = subject.crash(&mut super::super::sim::Random::new(1));
-    let ReplayStats { bytes, bytes_per_second, estimated_millis } = again.store.stats().replay;
+    let ReplayStats {
+        bytes,
+        bytes_per_second,
+        estimated_millis,
+    } = again.store.stats().replay;
     let rate = bytes_per_second.expect("2 MiB were replayed");
     assert_eq!(estimated_millis, Some(bytes * 1000 / rate));
 }
@@ -133,7 +176,10 @@ fn syncs_are_timed() {
 
 #[test]
 fn an_in_memory_family_that_does_not_fit_says_so() {
-    let in_memory = FamilySchema { in_memory: true, ..plain("m") };
+    let in_memory = FamilySchema {
+        in_memory: true,
+        ..plain("m")
+    };
     let subject = Subject::new(vec![in_memory, plain("f")]);
     subject.write("a", vec![put("m", "q", 1, "x"), put("f", "q", 1, "x")]);
     subject.flush();
@@ -145,6 +191,9 @@ fn an_in_memory_family_that_does_not_fit_says_so() {
     subject.write("b", vec![put("m", "q", 1, &"x".repeat(2 << 20))]);
     subject.flush();
     let memory = of(&stats(&subject), "m").in_memory.expect("in memory");
-    assert!(!memory.fits && memory.held_bytes < memory.wanted_bytes, "{memory:?}");
+    assert!(
+        !memory.fits && memory.held_bytes < memory.wanted_bytes,
+        "{memory:?}"
+    );
     assert_eq!(memory.held_bytes, subject.store.stats().in_memory_bytes);
 }
