@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{
-    DropTable, MutateRequest, MutateResponse, PutTable, ReadRequest, TableInfo, TableName,
+    DropTable, Hold, MutateRequest, MutateResponse, PutTable, ReadRequest, TableInfo, TableName,
     ValueRequest,
 };
 
@@ -198,6 +198,17 @@ impl Engine {
             store.remove_dropped()
         })
         .await
+    }
+
+    /// Whether the store is held: clean-up of files and collection by GC rules stand still.
+    pub fn hold(&self) -> Hold {
+        self.store().hold()
+    }
+
+    /// Holds or releases the store; durable when it returns. From then on nothing stored is forgotten until the release.
+    pub async fn set_hold(&self, hold: Hold) -> Result<Hold> {
+        let store = self.store().clone();
+        blocking(move || store.set_hold(&hold)).await
     }
 
     /// Statistics of a table.

@@ -1,12 +1,15 @@
 //! Tablemount's model, shared by the engine, its client, the operator, the filesystem and the command line.
 //!
 //! Owns: the data model's types and their limits ([`model`]), mutations and reads ([`mutation`], [`read`]), table schemas
-//! ([`schema`]), statistics ([`stats`]), the JSON bodies of HTTP `/v1` (the serde forms of these types), error codes
-//! ([`error`]) and the reversible names that stand for byte strings in paths ([`name`]).
+//! ([`schema`]), statistics ([`stats`]), compaction on demand ([`compact`]), the hold ([`hold`]), the JSON bodies of HTTP
+//! `/v1` (the serde forms of these types), error codes ([`error`]) and the reversible names that stand for byte strings in
+//! paths ([`name`]).
 //!
 //! **Architecture invariant**: no I/O, no clock, no async. Bytes in JSON are standard base64 with padding.
 
+pub mod compact;
 pub mod error;
+pub mod hold;
 pub mod model;
 pub mod mutation;
 pub mod name;
@@ -17,7 +20,9 @@ pub mod time;
 
 mod base64_bytes;
 
+pub use compact::CompactResponse;
 pub use error::{ApiError, ErrorBody, ErrorCode};
+pub use hold::Hold;
 pub use model::{Base64, FamilyName, InvalidModel, Qualifier, RowKey, TableName, Timestamp};
 pub use mutation::{
     CellCheck, MutateRequest, MutateResponse, Mutation, PutValueResponse, RowMutation, RowResult,

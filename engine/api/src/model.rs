@@ -30,6 +30,8 @@ pub enum InvalidModel {
         "table name {0:?} is not 1 to 50 of letters, digits, '-', '_' and '.', starting with a letter, a digit or '_'"
     )]
     TableName(String),
+    #[error("reason of a hold is {0} bytes; limit is {limit}", limit = crate::Hold::MAX_REASON_BYTES)]
+    LongReason(usize),
 }
 
 /// A row key, 1 to 65,536 bytes. JSON: base64.

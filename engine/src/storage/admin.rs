@@ -234,12 +234,16 @@ impl Store {
             log.flushed(tablet.id, u64::MAX)?;
         }
         self.work.flushed.notify_waiters();
-        for tablet in &table.tablets {
-            self.objects
-                .clean_folder(&format!("{TABLETS}/{:08}", tablet.id));
+        let tablets = table
+            .tablets
+            .iter()
+            .map(|tablet| format!("{TABLETS}/{:08}", tablet.id));
+        for folder in tablets.chain([format!("{TABLES}/{}", table.uid)]) {
+            self.drop_folder(&folder);
         }
-        self.objects
-            .clean_folder(&format!("{TABLES}/{}", table.uid));
+        if let Err(error) = self.remove_dropped() {
+            tracing::warn!(%error, "files of what was dropped stay for now");
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! Flushes, compactions and file clean-up.
+//! Flushes and compactions.
 //!
 //! **Invariants**: a flush takes all families of a tablet, after the log is durable up to where it was frozen, so no crash shows
-//! half a mutation; the manifest's flushed sequence number is where replay starts; only files that a won manifest dropped are removed.
+//! half a mutation; the manifest's flushed sequence number is where replay starts.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -196,19 +196,6 @@ impl Store {
         files.iter().for_each(|file| file.retire());
         metrics::counter!("tablemount_compactions_total").increment(1);
         Ok(true)
-    }
-
-    /// Removes files that nothing refers to any more; those that could not be removed stay in the queue.
-    pub(crate) fn remove_dropped(&self) -> Result<()> {
-        let paths = std::mem::take(&mut *self.dropped.lock());
-        let mut result = Ok(());
-        for path in paths {
-            if let Err(error) = self.objects.remove(&path) {
-                self.dropped.lock().push(path);
-                result = Err(error);
-            }
-        }
-        result
     }
 
     /// The tablet to flush next, if memtables or log are over half of their budget.

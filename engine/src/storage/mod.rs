@@ -10,8 +10,10 @@
 
 mod admin;
 mod catalog;
+mod cleanup;
 mod compaction;
 pub(crate) mod disk;
+mod hold;
 pub(crate) mod keys;
 pub(crate) mod log;
 mod maintain;

@@ -191,13 +191,6 @@ impl Objects {
             .try_for_each(|(path, _)| self.remove(path))
     }
 
-    /// Removes all objects below a folder that nothing names any more; a failure is only logged.
-    pub(crate) fn clean_folder(&self, folder: &str) {
-        if let Err(error) = self.remove_all(folder) {
-            tracing::warn!(%error, "files of what was dropped stay until the next start");
-        }
-    }
-
     fn numbers(&self, folder: &str) -> Result<Vec<u64>> {
         let name = |path: &str| path.strip_prefix(folder)?.strip_prefix('/')?.parse().ok();
         let mut numbers: Vec<u64> = self

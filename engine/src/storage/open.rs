@@ -20,6 +20,7 @@ use super::catalog::{
     StoreRecord, TABLES, TABLETS, manifest_folder, schema_folder, sst_epoch,
 };
 use super::disk::Disk;
+use super::hold::HOLD;
 use super::log::recovery::{OnCorruption, Recovered, replay};
 use super::log::writer::remove_segment;
 use super::log::{self, CommitLog, Entry};
@@ -59,10 +60,12 @@ pub(crate) fn open(
     let catalog = objects
         .newest::<Catalog>(CATALOG)?
         .ok_or_else(|| missing(CATALOG))?;
+    let hold = objects.newest(HOLD)?.unwrap_or_default();
     let my_epoch = if read_only { epoch } else { epoch + 1 };
     let mut store = Store::new(
         disk, objects, clock, options, store_id, my_epoch, server.log, catalog,
     );
+    *store.hold.get_mut() = hold;
     store.load_tables()?;
     let on_corruption = if read_only {
         OnCorruption::StopThere
@@ -246,7 +249,7 @@ impl Store {
     }
 
     /// Removes what nothing names: records that were replaced, tables that were never finished or are dropped, files of
-    /// earlier starts that no manifest took.
+    /// earlier starts that no manifest took. While the store is held, tables and files wait for its release.
     fn remove_garbage(&self) -> Result<()> {
         let (number, catalog) = self.admin.lock().clone();
         self.objects
@@ -276,9 +279,10 @@ impl Store {
                 .nth(1)
                 .map(str::to_owned)
         };
+        let mut garbage = Vec::new();
         for (path, _) in self.objects.list(TABLES)? {
             if !name(&path, TABLES).is_some_and(|uid| uids.contains(&uid)) {
-                self.objects.remove(&path)?;
+                garbage.push(path);
             }
         }
         for (path, _) in self.objects.list(TABLETS)? {
@@ -286,9 +290,11 @@ impl Store {
             let old_file =
                 path.contains("/sst/") && sst_epoch(&path).is_some_and(|epoch| epoch < self.epoch);
             if !known || (old_file && !live.contains(&path)) {
-                self.objects.remove(&path)?;
+                garbage.push(path);
             }
         }
+        self.dropped.lock().extend(garbage);
+        self.remove_dropped()?;
         self.remove_other_logs()?;
         for folder in folders {
             self.remove_staged(&format!("{TABLETS}/{folder}/manifest"))?;

@@ -1,6 +1,7 @@
 //! A store: one data folder's tables, commit log and workers.
 //!
-//! Owns the parts and their order of locks: a row's lock → the log's → a tablet's state; `admin` before a tablet's manifest.
+//! Owns the parts and their order of locks: a row's lock → the log's → a tablet's state; `admin` → a table's `changing` → `hold` → a
+//! tablet's manifest.
 //! Opening is in [`super::open`], flushes and compactions in [`super::maintain`], tables in [`super::admin`].
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use super::catalog::Catalog;
 use super::disk::Disk;
+use super::hold::HoldState;
 use super::log::{Appended, CommitLog, Entry, Record};
 use super::objects::Objects;
 use super::sst::{DroppedFiles, FileMeta, Sst};
@@ -55,6 +57,8 @@ pub(crate) struct Store {
     pub(crate) tables: ArcSwap<BTreeMap<String, Arc<Table>>>,
     /// The catalog's number and content; held while tables are made, changed or dropped.
     pub(crate) admin: Mutex<(u64, Catalog)>,
+    /// Held shared by whoever collects or removes, until that is done.
+    pub(crate) hold: RwLock<HoldState>,
     pub(crate) next_file: AtomicU64,
     pub(crate) dropped: DroppedFiles,
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
@@ -108,6 +112,7 @@ impl Store {
             recovered_sequence: 0,
             tables: ArcSwap::default(),
             admin: Mutex::new(catalog),
+            hold: RwLock::default(),
             next_file: AtomicU64::new(1),
             dropped: DroppedFiles::default(),
             in_memory_bytes: Arc::default(),
