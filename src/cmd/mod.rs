@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and `run`.
 
+pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod crds;
 pub(crate) mod delete;
@@ -7,6 +8,7 @@ pub(crate) mod engine;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod healthcheck;
+pub(crate) mod hold;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod mount;

@@ -11,31 +11,82 @@ fn section(text: &str, heading: &str) -> Vec<Vec<String>> {
         .take_while(|line| !line.is_empty())
         .map(|line| {
             let fields = line.split("   ").map(str::trim);
-            fields.filter(|field| !field.is_empty()).map(str::to_owned).collect()
+            fields
+                .filter(|field| !field.is_empty())
+                .map(str::to_owned)
+                .collect()
         })
         .collect()
 }
 
 #[test]
 fn stats_of_a_table_show_families_and_tablets() {
-    tm(&["tables", "create", "counted", "--family", "f", "--family", "m:inMemory", "--split", "m%2F"]).ok();
+    tm(&[
+        "tables",
+        "create",
+        "counted",
+        "--family",
+        "f",
+        "--family",
+        "m:inMemory",
+        "--split",
+        "m%2F",
+    ])
+    .ok();
     tm(&["put", "counted", "a", "f:q=value", "f:r=value", "m:q=value"]).ok();
     tm(&["put", "counted", "z", "f:q=value"]).ok();
     let printed = tm(&["stats", "counted"]);
     let text = printed.ok();
-    assert!(text.starts_with("Table:       counted\nOn disk:     0 B in 0 files"), "{text}");
+    assert!(
+        text.starts_with("Table:       counted\nOn disk:     0 B in 0 files"),
+        "{text}"
+    );
     let families = section(text, "FAMILY");
-    assert_eq!(families[0], ["FAMILY", "DISK", "RAW", "FILES", "ENTRIES", "MEMTABLES", "WRITTEN", "IN MEMORY"]);
-    assert_eq!((families[1][0].as_str(), families[1][6].as_str(), families[1][7].as_str()), ("f", "3", "-"));
-    assert_eq!((families[2][0].as_str(), families[2][6].as_str(), families[2][7].as_str()), ("m", "1", "all"));
+    assert_eq!(
+        families[0],
+        [
+            "FAMILY",
+            "DISK",
+            "RAW",
+            "FILES",
+            "ENTRIES",
+            "MEMTABLES",
+            "WRITTEN",
+            "IN MEMORY"
+        ]
+    );
+    assert_eq!(
+        (
+            families[1][0].as_str(),
+            families[1][6].as_str(),
+            families[1][7].as_str()
+        ),
+        ("f", "3", "-")
+    );
+    assert_eq!(
+        (
+            families[2][0].as_str(),
+            families[2][6].as_str(),
+            families[2][7].as_str()
+        ),
+        ("m", "1", "all")
+    );
     let tablets = section(text, "TABLET");
     assert_eq!(tablets.len(), 3, "{text}");
-    assert_eq!((tablets[1][1].as_str(), tablets[2][1].as_str()), ("-", "m%2F"));
+    assert_eq!(
+        (tablets[1][1].as_str(), tablets[2][1].as_str()),
+        ("-", "m%2F")
+    );
 
-    let json: Value = serde_json::from_str(tm(&["stats", "counted", "-o", "json"]).ok()).expect("JSON");
+    let json: Value =
+        serde_json::from_str(tm(&["stats", "counted", "-o", "json"]).ok()).expect("JSON");
     assert_eq!(json["families"][0]["cellsWritten"], 3);
     assert_eq!(json["tablets"][1]["writes"], 1);
-    assert!(tm(&["stats", "counted", "-o", "yaml"]).ok().starts_with("table: counted\n"));
+    assert!(
+        tm(&["stats", "counted", "-o", "yaml"])
+            .ok()
+            .starts_with("table: counted\n")
+    );
     assert_eq!(tm(&["stats", "nowhere"]).code, 3);
 }
 
@@ -44,8 +95,19 @@ fn stats_of_the_server_list_its_tables() {
     create("listed", &["f"]);
     let printed = tm(&["stats"]);
     let text = printed.ok();
-    for field in ["Store:", "Up:", "On disk:", "Memtables:", "Commit log:", "Log syncs:", "Replay:"] {
-        assert!(text.lines().any(|line| line.starts_with(field)), "{field} in {text}");
+    for field in [
+        "Store:",
+        "Up:",
+        "On disk:",
+        "Memtables:",
+        "Commit log:",
+        "Log syncs:",
+        "Replay:",
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(field)),
+            "{field} in {text}"
+        );
     }
     let tables = section(text, "TABLE ");
     assert!(tables.iter().any(|table| table[0] == "listed"), "{text}");

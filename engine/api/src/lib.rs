@@ -20,7 +20,7 @@ pub mod time;
 
 mod base64_bytes;
 
-pub use compact::CompactResponse;
+pub use compact::{CompactRequest, CompactResponse};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use hold::Hold;
 pub use model::{Base64, FamilyName, InvalidModel, Qualifier, RowKey, TableName, Timestamp};

@@ -19,8 +19,9 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE
 use reqwest::{Method, Response, StatusCode};
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{
-    DropTable, FamilyName, FamilySchema, MutateRequest, MutateResponse, PutTable, Qualifier,
-    ReadRequest, RowKey, TableInfo, TableList, TableName, Timestamp, ValueRequest,
+    CompactRequest, CompactResponse, DropTable, FamilyName, FamilySchema, Hold, MutateRequest,
+    MutateResponse, PutTable, Qualifier, ReadRequest, RowKey, TableInfo, TableList, TableName,
+    Timestamp, ValueRequest,
 };
 
 pub use error::Error;
@@ -265,6 +266,35 @@ impl Client {
     pub async fn server_stats(&self) -> Result<ServerStats, Error> {
         self.transport
             .call(Request::new(Method::GET, "/v1/stats"))
+            .await
+    }
+
+    /// `POST /v1/tables/{table}/compact`: what was done, or `None` if that takes longer than the call may: then it goes on.
+    pub async fn compact(
+        &self,
+        table: &TableName,
+        request: &CompactRequest,
+    ) -> Result<Option<CompactResponse>, Error> {
+        let path = path(table, "/compact");
+        let request = Request::json(Method::POST, &path, request)?;
+        let response = self.transport.send(request, None).await?;
+        match response.status() {
+            StatusCode::ACCEPTED => Ok(None),
+            _ => self.transport.decode(response).await.map(Some),
+        }
+    }
+
+    /// `GET /v1/hold`: whether the store is held.
+    pub async fn hold(&self) -> Result<Hold, Error> {
+        self.transport
+            .call(Request::new(Method::GET, "/v1/hold"))
+            .await
+    }
+
+    /// `PUT /v1/hold`: holds or releases the store.
+    pub async fn set_hold(&self, hold: &Hold) -> Result<Hold, Error> {
+        self.transport
+            .call(Request::json(Method::PUT, "/v1/hold", hold)?)
             .await
     }
 

@@ -27,6 +27,7 @@ mod refusal;
 mod routes;
 mod tables;
 mod timestamps;
+mod upkeep;
 mod value;
 
 use std::net::SocketAddr;
