@@ -7,6 +7,8 @@ mod refusals;
 #[path = "cli/stats.rs"]
 mod stats;
 mod support;
+#[path = "cli/upkeep.rs"]
+mod upkeep;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;

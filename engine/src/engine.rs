@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{
-    DropTable, Hold, MutateRequest, MutateResponse, PutTable, ReadRequest, TableInfo, TableName,
-    ValueRequest,
+    CompactResponse, DropTable, FamilyName, Hold, MutateRequest, MutateResponse, PutTable,
+    ReadRequest, TableInfo, TableName, ValueRequest,
 };
 
 use crate::clock::SystemClock;
@@ -16,7 +16,7 @@ use crate::storage::disk::LocalDisk;
 use crate::storage::log::writer::SEGMENT_BYTES;
 use crate::storage::open;
 use crate::storage::store::{Options, Store};
-use crate::storage::workers::Workers;
+use crate::storage::workers::{Workers, compaction_threads};
 use crate::write;
 use crate::{Error, Result};
 
@@ -33,6 +33,10 @@ pub struct Config {
     pub log_budget_bytes: u64,
     /// Budget of the files of in-memory families, in bytes: those beyond it are read from disk.
     pub in_memory_budget_bytes: u64,
+    /// What compactions may read and write together, in bytes a second; 0, the default: as much as they can, since their
+    /// threads give way to all others. Does not apply to flushes, nor while writers are slowed down because compactions are
+    /// behind.
+    pub compaction_bytes_per_second: u64,
 }
 
 impl Config {
@@ -44,6 +48,7 @@ impl Config {
             memtable_budget_bytes: 128 << 20,
             log_budget_bytes: 256 << 20,
             in_memory_budget_bytes: 256 << 20,
+            compaction_bytes_per_second: 0,
         }
     }
 }
@@ -67,7 +72,7 @@ impl Drop for Open {
 }
 
 fn stop(store: &Store) {
-    store.wake(|work| work.stop = true);
+    store.stop();
     if let Ok(log) = store.log() {
         log.close();
     }
@@ -81,6 +86,8 @@ impl Engine {
             log_budget_bytes: config.log_budget_bytes,
             segment_bytes: SEGMENT_BYTES,
             in_memory_budget_bytes: config.in_memory_budget_bytes,
+            compaction_threads: compaction_threads(),
+            compaction_bytes_per_second: config.compaction_bytes_per_second,
         };
         let open = move || {
             let disk = Arc::new(LocalDisk::open(&config.data, config.read_only)?);
@@ -187,17 +194,15 @@ impl Engine {
         read::value(self.store(), table, request).await
     }
 
-    /// Flushes a table's memtables and merges all files of each family and tablet into one.
-    pub async fn compact(&self, table: &TableName) -> Result<()> {
+    /// Flushes a table's memtables and merges all files of each family, or of one, into one per tablet, once what is merged of
+    /// them already is done. Goes on when the caller does not wait for it.
+    pub async fn compact(
+        &self,
+        table: &TableName,
+        family: Option<FamilyName>,
+    ) -> Result<CompactResponse> {
         let (store, table) = (self.store().clone(), self.store().table(table)?);
-        blocking(move || {
-            for tablet in &table.tablets {
-                store.flush(&table, tablet)?;
-                store.compact_fully(&table, tablet)?;
-            }
-            store.remove_dropped()
-        })
-        .await
+        blocking(move || store.compact_table(&table, family.as_ref())).await
     }
 
     /// Whether the store is held: clean-up of files and collection by GC rules stand still.

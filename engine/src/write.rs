@@ -5,7 +5,7 @@
 //! the last written mutation, and answers only when everything it read or wrote is durable.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tablemount_api::{
     Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowMutation,
@@ -13,7 +13,9 @@ use tablemount_api::{
 };
 
 use crate::row_update::RowUpdate;
+use crate::storage::counters;
 use crate::storage::log::{Entry, Op};
+use crate::storage::pressure::StallReason;
 use crate::storage::store::Store;
 use crate::storage::table::{Schema, Table};
 use crate::storage::tablet::Tablet;
@@ -23,6 +25,8 @@ use crate::{Error, Result};
 pub(crate) const MAX_ROW_BYTES: usize = 128 << 20;
 /// How long a writer waits for flushes to make room.
 const MEMORY_WAIT: Duration = Duration::from_secs(30);
+/// What a mutation takes of memory beside its bytes, about.
+const ENTRY_BYTES: usize = 128;
 
 /// A request, checked.
 pub(crate) struct Plan {
@@ -47,6 +51,7 @@ pub(crate) async fn mutate(
     request: MutateRequest,
 ) -> Result<MutateResponse> {
     let plan = Plan::check(store, table, request)?;
+    slow_down(store, &plan).await;
     wait_for_memory(store).await?;
     let writer = store.clone();
     // A row's lock may be held by one that reads from disk, and a full group waits for a sync.
@@ -57,7 +62,44 @@ pub(crate) async fn mutate(
     applied.failure.map_or(Ok(applied.response), Err)
 }
 
+/// Holds the request back for a while where memtables fill or files pile up faster than the store works them off.
+async fn slow_down(store: &Store, plan: &Plan) {
+    let tablets = plan.rows.iter().map(|row| &**plan.table.tablet(&row.row));
+    let (delay, reason) = store.delay(tablets, || plan.rows.iter().map(row_bytes).sum());
+    if delay.is_zero() {
+        return;
+    }
+    let flushed = store.work.flushed.notified();
+    match reason {
+        // Memory may be free before the time is over.
+        StallReason::MemtablesFull => {
+            drop(tokio::time::timeout(delay, flushed).await);
+        }
+        _ => tokio::time::sleep(delay).await,
+    }
+    counters::stalled(reason.as_str(), delay);
+}
+
+/// About what a row's mutation takes of memory.
+fn row_bytes(row: &RowMutation) -> u64 {
+    let mutations = row.mutations.iter().map(|mutation| match mutation {
+        Mutation::Put {
+            qualifier, value, ..
+        }
+        | Mutation::Append {
+            qualifier, value, ..
+        } => qualifier.bytes().len() + value.0.len(),
+        _ => 0,
+    });
+    let each = row.row.bytes().len() + ENTRY_BYTES;
+    mutations.map(|bytes| (bytes + each) as u64).sum()
+}
+
 async fn wait_for_memory(store: &Store) -> Result<()> {
+    if !store.memtables_full() {
+        return Ok(());
+    }
+    let started = Instant::now();
     let room = async {
         loop {
             let flushed = store.work.flushed.notified();
@@ -68,7 +110,9 @@ async fn wait_for_memory(store: &Store) -> Result<()> {
             flushed.await;
         }
     };
-    tokio::time::timeout(MEMORY_WAIT, room).await.map_err(|_| {
+    let waited = tokio::time::timeout(MEMORY_WAIT, room).await;
+    counters::stalled(StallReason::MemtablesFull.as_str(), started.elapsed());
+    waited.map_err(|_| {
         let (limit, seconds) = (store.options.memtable_budget_bytes, MEMORY_WAIT.as_secs());
         Error::Exhausted(format!("memtables hold more than their limit of {limit} bytes for {seconds} s: flushes do not keep up"))
     })

@@ -194,6 +194,7 @@ impl Source for TestSource {
                 raw_bytes: 0,
                 files: 0,
                 memtable_bytes: 0,
+                estimated_debt_bytes: 0,
                 families: Vec::new(),
                 tablets,
             })

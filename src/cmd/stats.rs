@@ -5,7 +5,9 @@ use std::io::Write as _;
 use indicatif::{BinaryBytes, HumanCount};
 use tablemount_api::TableName;
 use tablemount_api::name::encode_whole;
-use tablemount_api::stats::{FamilyStats, InMemoryStats, ServerStats, TableStats, TabletStats};
+use tablemount_api::stats::{
+    FamilyStats, InMemoryStats, ServerStats, StallReason, TableStats, TabletStats,
+};
 use tablemount_api::time::rfc3339;
 use tablemount_client::Client;
 
@@ -126,6 +128,12 @@ fn server_fields(server: &ServerStats) -> Vec<(&'static str, String)> {
         Some(millis) => format!(", about {}", milliseconds(millis * 1000)),
         None => String::new(),
     };
+    if server.held {
+        fields.push((
+            "Mode",
+            "held: no file goes and nothing is collected".to_owned(),
+        ));
+    }
     fields.extend([
         ("Commit log", of(server.log_bytes, server.log_budget_bytes)),
         (
@@ -143,19 +151,29 @@ fn server_fields(server: &ServerStats) -> Vec<(&'static str, String)> {
             "Replay",
             format!("{}{estimate} after a crash", bytes(server.replay.bytes)),
         ),
+        (
+            "Compactions",
+            format!(
+                "{} to write; {:.1} bytes written for each byte flushed",
+                bytes(server.estimated_debt_bytes),
+                server.write_amplification
+            ),
+        ),
     ]);
     fields
 }
 
-const TABLE_HEADING: [&str; 8] = [
+const TABLE_HEADING: [&str; 10] = [
     "TABLE",
     "DISK",
     "RAW",
     "FILES",
     "MEMTABLES",
+    "DEBT",
     "READS/S",
     "WRITES/S",
     "UNFLUSHED",
+    "STALL",
 ];
 
 fn table_row(table: &TableStats) -> Vec<String> {
@@ -166,9 +184,11 @@ fn table_row(table: &TableStats) -> Vec<String> {
         bytes(table.raw_bytes),
         HumanCount(table.files).to_string(),
         bytes(table.memtable_bytes),
+        bytes(table.estimated_debt_bytes),
         per_second(rate(|tablet| tablet.reads_per_second)),
         per_second(rate(|tablet| tablet.writes_per_second)),
         unflushed(oldest(table)),
+        stall(table.tablets.iter().find_map(|tablet| tablet.stall)),
     ]
 }
 
@@ -195,13 +215,14 @@ fn table_fields(table: &TableStats) -> Vec<(&'static str, String)> {
     ]
 }
 
-const FAMILY_HEADING: [&str; 8] = [
+const FAMILY_HEADING: [&str; 9] = [
     "FAMILY",
     "DISK",
     "RAW",
     "FILES",
     "ENTRIES",
     "MEMTABLES",
+    "DEBT",
     "WRITTEN",
     "IN MEMORY",
 ];
@@ -214,6 +235,7 @@ fn family_row(family: &FamilyStats) -> Vec<String> {
         HumanCount(family.files).to_string(),
         HumanCount(family.entries).to_string(),
         bytes(family.memtable_bytes),
+        bytes(family.estimated_debt_bytes),
         HumanCount(family.cells_written).to_string(),
         in_memory(family.in_memory),
     ]
@@ -233,16 +255,18 @@ fn in_memory(stats: Option<InMemoryStats>) -> String {
     }
 }
 
-const TABLET_HEADING: [&str; 9] = [
+const TABLET_HEADING: [&str; 11] = [
     "TABLET",
     "START",
     "DISK",
     "FILES",
     "MEMTABLES",
+    "DEBT",
     "READS/S",
     "WRITES/S",
     "UNFLUSHED",
     "LOG HELD",
+    "STALL",
 ];
 
 fn tablet_row(tablet: &TabletStats) -> Vec<String> {
@@ -253,10 +277,12 @@ fn tablet_row(tablet: &TabletStats) -> Vec<String> {
         bytes(tablet.disk_bytes),
         HumanCount(tablet.files).to_string(),
         bytes(tablet.memtable_bytes),
+        bytes(tablet.estimated_debt_bytes),
         per_second(tablet.reads_per_second),
         per_second(tablet.writes_per_second),
         unflushed(tablet.oldest_unflushed_seconds),
         bytes(tablet.log_bytes_held),
+        stall(tablet.stall),
     ]
 }
 
@@ -270,6 +296,10 @@ fn per_second(rate: f64) -> String {
         rate if rate < 10.0 => format!("{rate:.1}"),
         rate => HumanCount(rate.round() as u64).to_string(),
     }
+}
+
+fn stall(reason: Option<StallReason>) -> String {
+    reason.map_or("-", StallReason::name).to_owned()
 }
 
 fn unflushed(seconds: Option<f64>) -> String {

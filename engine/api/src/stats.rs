@@ -21,6 +21,8 @@ pub struct TableStats {
     pub files: u64,
     /// Bytes of its memtables.
     pub memtable_bytes: u64,
+    /// Bytes that compactions still have to write, an estimate.
+    pub estimated_debt_bytes: u64,
     /// By family, in the order of their creation.
     pub families: Vec<FamilyStats>,
     /// By tablet, in row order.
@@ -28,7 +30,7 @@ pub struct TableStats {
 }
 
 /// What one family of a table holds, over all tablets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FamilyStats {
     /// The family.
@@ -45,6 +47,14 @@ pub struct FamilyStats {
     pub memtable_bytes: u64,
     /// Cells written since the start: puts, and what increments and appends wrote.
     pub cells_written: u64,
+    /// Bytes that compactions still have to write, an estimate.
+    pub estimated_debt_bytes: u64,
+    /// The most files that a read may have to look into, in one tablet.
+    pub read_files: u64,
+    /// Bytes of SSTs written since the start by flushes and compactions, for each byte that flushes wrote; 1 before the first.
+    pub write_amplification: f64,
+    /// Bytes on disk for each byte of the largest files: about what a full compaction would leave. An estimate.
+    pub estimated_space_amplification: f64,
     /// What is kept in memory because the family is `inMemory`; absent where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_memory: Option<InMemoryStats>,
@@ -97,6 +107,11 @@ pub struct TabletStats {
     /// Bytes of commit log segments that stay until it is flushed: from the oldest that it has a record in that is in
     /// memtables only, to the newest.
     pub log_bytes_held: u64,
+    /// Bytes that compactions still have to write, an estimate.
+    pub estimated_debt_bytes: u64,
+    /// Why its writers are slowed down or wait; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<StallReason>,
 }
 
 /// `GET /v1/stats`.
@@ -145,6 +160,32 @@ pub struct ServerStats {
     pub log_sync: LatencyStats,
     /// What a start would have to read, were the server to end now without closing.
     pub replay: ReplayStats,
+    /// Bytes that compactions still have to write, an estimate.
+    pub estimated_debt_bytes: u64,
+    /// Bytes of SSTs written since the start by flushes and compactions, for each byte that flushes wrote; 1 before the first.
+    pub write_amplification: f64,
+    /// Whether the store is held: no file goes and nothing is collected.
+    pub held: bool,
+}
+
+/// Why writers are slowed down or wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum StallReason {
+    /// Memtables near their budget, or over it: flushes do not keep up.
+    MemtablesFull,
+    /// A family has too many files: compactions do not keep up.
+    CompactionDebt,
+}
+
+impl StallReason {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MemtablesFull => "memtablesFull",
+            Self::CompactionDebt => "compactionDebt",
+        }
+    }
 }
 
 /// How long something took during the present and the last whole minute since the start.

@@ -37,7 +37,7 @@ struct OfFamily {
     value: fn(&FamilyStats) -> Option<u64>,
 }
 
-const FAMILIES: [OfFamily; 8] = [
+const FAMILIES: [OfFamily; 10] = [
     OfFamily {
         name: "tablemount_family_disk_bytes",
         help: "Bytes of SSTs",
@@ -69,6 +69,16 @@ const FAMILIES: [OfFamily; 8] = [
         value: |family| Some(family.cells_written),
     },
     OfFamily {
+        name: "tablemount_family_debt_bytes",
+        help: "Bytes that compactions still have to write, estimated",
+        value: |family| Some(family.estimated_debt_bytes),
+    },
+    OfFamily {
+        name: "tablemount_family_read_files",
+        help: "The most SSTs that a read may have to look into",
+        value: |family| Some(family.read_files),
+    },
+    OfFamily {
         name: "tablemount_family_in_memory_wanted_bytes",
         help: "Bytes that an inMemory family would take in memory",
         value: |family| Some(family.in_memory?.wanted_bytes),
@@ -86,7 +96,7 @@ struct OfTable {
     value: fn(&[TabletStats]) -> f64,
 }
 
-const TABLES: [OfTable; 5] = [
+const TABLES: [OfTable; 6] = [
     OfTable {
         name: "tablemount_table_tablets",
         help: "Tablets",
@@ -110,6 +120,14 @@ const TABLES: [OfTable; 5] = [
                 .iter()
                 .filter_map(|tablet| tablet.oldest_unflushed_seconds);
             oldest.fold(0.0, f64::max)
+        },
+    },
+    OfTable {
+        name: "tablemount_table_stalled_tablets",
+        help: "Tablets whose writers are slowed down or wait",
+        value: |tablets| {
+            let stalled = tablets.iter().filter(|tablet| tablet.stall.is_some());
+            stalled.count() as f64
         },
     },
     OfTable {
@@ -139,7 +157,7 @@ fn add_server(text: &mut Text, server: &ServerStats) {
         replay,
         ..
     } = server;
-    let read_only = u64::from(server.read_only);
+    let (read_only, held) = (u64::from(server.read_only), u64::from(server.held));
     for (name, help, value) in [
         (
             "tablemount_uptime_seconds",
@@ -151,6 +169,7 @@ fn add_server(text: &mut Text, server: &ServerStats) {
             "1: the store is open read-only",
             &read_only,
         ),
+        ("tablemount_held", "1: the store is held", &held),
         ("tablemount_tables", "Tables", tables),
         ("tablemount_tablets", "Tablets", tablets),
         (

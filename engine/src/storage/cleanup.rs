@@ -32,7 +32,9 @@ impl Store {
                 let paths = listed.into_iter().map(|(path, _)| path);
                 self.dropped.lock().extend(paths);
             }
-            Err(error) => tracing::warn!(%error, "files of what was dropped stay until the next start"),
+            Err(error) => {
+                tracing::warn!(%error, "files of what was dropped stay until the next start")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Flushes and compactions.
+//! Flushes, and how the new files of flushes and compactions come into a manifest.
 //!
 //! **Invariants**: a flush takes all families of a tablet, after the log is durable up to where it was frozen, so no crash shows
 //! half a mutation; the manifest's flushed sequence number is where replay starts.
@@ -6,13 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tablemount_api::FamilyInfo;
-
-use super::compaction::choose;
-use super::rewrite::merge_of;
+use super::counters;
 use super::sst::Sst;
 use super::store::Store;
-use super::table::{Schema, Table};
+use super::table::Table;
 use super::tablet::{Tablet, TabletState};
 use crate::{Error, Result};
 
@@ -35,12 +32,12 @@ impl Store {
         self.release(&state, upto);
         tablet.activity.flushed(upto);
         log.flushed(tablet.id, upto)?;
-        metrics::counter!("tablemount_flushes_total").increment(1);
         self.wake(|work| work.compact = true);
         Ok(true)
     }
 
-    /// Writes and publishes the files of one flush. Returns false if the schema changed meanwhile: they are to be written again.
+    /// Writes and publishes the files of one flush. Returns false if the schema or the hold changed meanwhile: they are to be
+    /// written again.
     fn flush_frozen(
         &self,
         table: &Table,
@@ -48,18 +45,24 @@ impl Store {
         state: &TabletState,
         upto: u64,
     ) -> Result<bool> {
-        let schema = table.schema();
+        let (collect, schema) = (!self.held(), table.schema());
         let mut new = NewFiles::default();
         for family in &schema.record.families {
-            if let Some(meta) = self.flush_family(tablet, family, state)? {
+            if let Some(meta) = self.flush_family(tablet, family, state, collect)? {
                 new.0
                     .push((family.id, self.open_sst(meta, family.schema.in_memory, 0)?));
             }
         }
         let _schema_stays = table.changing.read();
-        if table.schema().version != schema.version {
+        let hold = self.hold.read();
+        if table.schema().version != schema.version || (collect && hold.1.held) {
             return Ok(false);
         }
+        let bytes: Vec<(u64, u64)> = new
+            .0
+            .iter()
+            .map(|(family, sst)| (*family, sst.meta.bytes))
+            .collect();
         let published = tablet.publish(
             &self.objects,
             |manifest| {
@@ -81,11 +84,16 @@ impl Store {
             },
         );
         self.conclude(published, new)?;
+        for (family, bytes) in &bytes {
+            tablet.written.add(*family, *bytes, 0);
+        }
+        tablet.count_files();
+        counters::flushed(bytes.iter().map(|(_, bytes)| bytes).sum());
         Ok(true)
     }
 
     /// Keeps new files that a manifest names, or may name.
-    fn conclude(&self, published: Result<()>, new: NewFiles) -> Result<()> {
+    pub(super) fn conclude(&self, published: Result<()>, new: NewFiles) -> Result<()> {
         let published = self.fatal_if_unclear(published);
         if published.as_ref().err().is_none_or(is_unclear) {
             new.keep();
@@ -101,101 +109,6 @@ impl Store {
             log.fail(error);
         }
         published
-    }
-
-    /// Merges files of one of the tablet's families if [`choose`] says so. Returns whether it did.
-    pub(crate) fn compact(&self, table: &Table, tablet: &Tablet) -> Result<bool> {
-        let _one = tablet.compacting.lock();
-        let schema = table.schema();
-        for family in &schema.record.families {
-            let state = tablet.state();
-            let files = state
-                .files
-                .get(&family.id)
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            let bytes: Vec<u64> = files.iter().map(|file| file.meta.bytes).collect();
-            if let Some(choice) = choose(&bytes) {
-                let bottom = choice.files.start == 0;
-                return self.compact_files(
-                    table,
-                    tablet,
-                    &schema,
-                    family,
-                    &files[choice.files],
-                    bottom,
-                );
-            }
-        }
-        Ok(false)
-    }
-
-    /// Merges all files of each family of the tablet into one, collecting all that the rules allow.
-    pub(crate) fn compact_fully(&self, table: &Table, tablet: &Tablet) -> Result<()> {
-        let _one = tablet.compacting.lock();
-        let schema = table.schema();
-        for family in &schema.record.families {
-            let state = tablet.state();
-            let files = state
-                .files
-                .get(&family.id)
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            if !files.is_empty() {
-                self.compact_files(table, tablet, &schema, family, files, true)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Merges files into one. Returns false if the schema changed meanwhile, and all stays as it was.
-    fn compact_files(
-        &self,
-        table: &Table,
-        tablet: &Tablet,
-        schema: &Schema,
-        family: &FamilyInfo,
-        files: &[Arc<Sst>],
-        bottom: bool,
-    ) -> Result<bool> {
-        let doing = |error: Error| error.context(format!("compact tablet {}", tablet.id));
-        let merged = self
-            .write_merged(tablet, family, merge_of(files, bottom)?)
-            .map_err(doing)?;
-        let replaces = files.iter().map(|file| file.in_memory_bytes()).sum();
-        let mut new = NewFiles::default();
-        if let Some(meta) = merged {
-            new.0.push((
-                family.id,
-                self.open_sst(meta, family.schema.in_memory, replaces)?,
-            ));
-        }
-        let _schema_stays = table.changing.read();
-        if table.schema().version != schema.version {
-            return Ok(false);
-        }
-        let gone = |path: &str| files.iter().any(|file| file.meta.path == path);
-        let sst = new.0.first().map(|(_, sst)| sst.clone());
-        let published = tablet.publish(
-            &self.objects,
-            |manifest| {
-                (manifest.epoch, manifest.log) = (self.epoch, self.log_id);
-                let present = manifest.files.entry(family.id).or_default();
-                replace(
-                    present,
-                    |file| gone(&file.path),
-                    sst.as_ref().map(|sst| sst.meta.clone()),
-                );
-            },
-            |state| {
-                let present = state.files.entry(family.id).or_default();
-                replace(present, |file| gone(&file.meta.path), sst.clone());
-            },
-        );
-        self.conclude(published, new).map_err(doing)?;
-        files.iter().for_each(|file| file.retire());
-        metrics::counter!("tablemount_compactions_total").increment(1);
-        Ok(true)
     }
 
     /// The tablet to flush next, if memtables or log are over half of their budget.
@@ -224,7 +137,7 @@ impl Store {
 
 /// Files that no manifest names yet: unless they are kept, they go.
 #[derive(Default)]
-struct NewFiles(Vec<(u64, Arc<Sst>)>);
+pub(super) struct NewFiles(pub(super) Vec<(u64, Arc<Sst>)>);
 
 impl NewFiles {
     fn keep(mut self) {
@@ -244,7 +157,7 @@ fn is_unclear(error: &Error) -> bool {
 }
 
 /// Puts `merged` in the place of the first that is gone.
-fn replace<T>(files: &mut Vec<T>, gone: impl Fn(&T) -> bool, merged: Option<T>) {
+pub(super) fn replace<T>(files: &mut Vec<T>, gone: impl Fn(&T) -> bool, merged: Option<T>) {
     let Some(first) = files.iter().position(&gone) else {
         return;
     };

@@ -12,8 +12,12 @@ mod admin;
 mod catalog;
 mod cleanup;
 mod compaction;
+mod compactor;
+pub(crate) mod counters;
+pub(crate) mod debt;
 pub(crate) mod disk;
 mod hold;
+mod jobs;
 pub(crate) mod keys;
 pub(crate) mod log;
 mod maintain;
@@ -21,8 +25,11 @@ mod memtable;
 pub(crate) mod merge;
 mod objects;
 pub(crate) mod open;
+mod pace;
+pub(crate) mod pressure;
 #[cfg(test)]
 mod random;
+mod rate;
 mod rewrite;
 #[cfg(test)]
 mod sim;

@@ -11,6 +11,7 @@ use tablemount_api::{FamilyInfo, Timestamp};
 use super::catalog::sst_path;
 use super::keys;
 use super::merge::{Cursor, MemtableCursor, MergeCursor, Stored};
+use super::pace::Pace;
 use super::sst::{FileMeta, Sst, SstCursor, SstWriter};
 use super::store::Store;
 use super::tablet::{Tablet, TabletState};
@@ -19,7 +20,7 @@ use super::wide::WideList;
 use crate::{Error, Result};
 
 /// How long a compaction keeps what an age rule collects: a clock that jumps ahead must not destroy data at once.
-const AGE_GRACE_MICROS: i64 = 3_600_000_000;
+pub(super) const AGE_GRACE_MICROS: i64 = 3_600_000_000;
 
 /// What is merged into one file.
 pub(super) struct Inputs {
@@ -28,6 +29,8 @@ pub(super) struct Inputs {
     wide: WideList,
     /// Nothing older remains outside: tombstones and wider deletes have done their work.
     bottom: bool,
+    /// Deletes and the GC rule take effect; else every entry is kept as it is, since the store is held.
+    collect: bool,
 }
 
 impl Store {
@@ -37,6 +40,7 @@ impl Store {
         tablet: &Tablet,
         family: &FamilyInfo,
         state: &TabletState,
+        collect: bool,
     ) -> Result<Option<FileMeta>> {
         let memtables: Vec<_> = state
             .frozen
@@ -60,7 +64,9 @@ impl Store {
                 wide_sources: memtables.into_iter().map(WideSource::Memtable).collect(),
                 wide,
                 bottom: state.files.get(&family.id).is_none_or(Vec::is_empty),
+                collect,
             },
+            Pace::default(),
         )
     }
 
@@ -70,12 +76,14 @@ impl Store {
         tablet: &Tablet,
         family: &FamilyInfo,
         inputs: Inputs,
+        mut pace: Pace<'_>,
     ) -> Result<Option<FileMeta>> {
         let Inputs {
             mut cells,
             wide_sources,
             wide,
             bottom,
+            collect,
         } = inputs;
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let path = sst_path(tablet.id, family.id, self.epoch, number);
@@ -84,12 +92,23 @@ impl Store {
         let mut judge = Judge::new(wide_sources, u64::MAX, family.schema.gc_rule.clone(), now);
         cells.seek(&[])?;
         while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
-            if let Some(kept) = kept(&mut judge, key, stored, bottom)? {
+            let read = key.len() + stored.len();
+            let kept = match collect {
+                true => kept(&mut judge, key, stored, bottom)?,
+                false => Some(stored),
+            };
+            let mut written = 0;
+            if let Some(kept) = kept {
+                written = key.len() + kept.len();
                 writer.push(key, &kept)?;
+            }
+            if let Err(stopped) = pace.moved(read + written) {
+                writer.abandon()?;
+                return Err(stopped);
             }
             cells.next()?;
         }
-        if !bottom {
+        if !bottom || !collect {
             wide.iter()
                 .for_each(|(key, delete)| writer.push_wide(key, delete));
         }
@@ -102,7 +121,7 @@ impl Store {
 }
 
 /// Files as inputs.
-pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool) -> Result<Inputs> {
+pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool, collect: bool) -> Result<Inputs> {
     let cursor = |file: &Arc<Sst>| Ok(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
     let mut wide: WideList = files.iter().flat_map(|file| file.wide.clone()).collect();
     wide.sort_by(|a, b| a.0.cmp(&b.0));
@@ -111,6 +130,7 @@ pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool) -> Result<Inputs> {
         wide_sources: files.iter().cloned().map(WideSource::Sst).collect(),
         wide,
         bottom,
+        collect,
     })
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Owns the counters ([`activity`], [`rate`], [`latency`]); what holds bytes counts them itself.
 //!
-//! **Invariants**: nothing here waits for a flush or a compaction; a family's figures are sums of one state of each of its
-//! tablets, so a flush or compaction under way is seen before or after, never half.
+//! **Invariants**: nothing here waits for a flush or a compaction; what a family holds is summed over one state of each of
+//! its tablets, so a flush or compaction under way is seen before or after, never half.
 
 mod activity;
 mod latency;
@@ -15,14 +15,15 @@ use std::sync::atomic::Ordering;
 
 use tablemount_api::FamilyInfo;
 use tablemount_api::stats::{
-    FamilyStats, InMemoryStats, ReplayStats, ServerStats, TableStats, TabletStats,
+    FamilyStats, InMemoryStats, ReplayStats, ServerStats, StallReason, TableStats, TabletStats,
 };
 
 pub(crate) use activity::{ServerActivity, TabletActivity};
 pub(crate) use latency::Latency;
 
+use super::pressure;
 use super::store::Store;
-use super::table::Table;
+use super::table::{Schema, Table};
 use super::tablet::{Tablet, TabletState};
 use crate::read::READ_BYTES;
 
@@ -38,7 +39,7 @@ pub(crate) struct HeldLog {
 impl Store {
     /// Statistics of a table.
     pub(crate) fn table_stats(&self, table: &Table) -> TableStats {
-        table_stats(table, &self.held_log())
+        self.stats_of(table, &self.held_log())
     }
 
     /// Statistics of all tables, by name.
@@ -46,7 +47,7 @@ impl Store {
         let (tables, held) = (self.tables.load(), self.held_log());
         tables
             .values()
-            .map(|table| table_stats(table, &held))
+            .map(|table| self.stats_of(table, &held))
             .collect()
     }
 
@@ -54,7 +55,7 @@ impl Store {
     pub(crate) fn stats(&self) -> ServerStats {
         let tables = self.tables.load();
         let tablets = || tables.values().flat_map(|table| &table.tablets);
-        let log = self.log.as_deref();
+        let (log, debt) = (self.log.as_deref(), self.debt());
         ServerStats {
             store_id: self.store_id.to_string(),
             epoch: self.epoch,
@@ -77,6 +78,111 @@ impl Store {
             log_syncs: log.map_or(0, |log| log.syncs()),
             log_sync: log.map(|log| log.sync_times.stats()).unwrap_or_default(),
             replay: replay_stats(self.held_log().written_bytes, self.activity.replay_rate()),
+            estimated_debt_bytes: debt.debt_bytes,
+            write_amplification: debt.write_amplification(),
+            held: self.held(),
+        }
+    }
+
+    fn stats_of(&self, table: &Table, held: &HeldLog) -> TableStats {
+        let schema = table.schema();
+        let states: Vec<_> = table.tablets.iter().map(|tablet| tablet.state()).collect();
+        let tablets: Vec<_> = table
+            .tablets
+            .iter()
+            .zip(&states)
+            .map(|(tablet, state)| self.tablet_stats(tablet, state, &schema, held))
+            .collect();
+        let families = schema.record.families.iter();
+        let families: Vec<_> = families
+            .map(|family| self.family_stats(family, table, &states))
+            .collect();
+        TableStats {
+            table: table.name.clone(),
+            disk_bytes: families.iter().map(|family| family.disk_bytes).sum(),
+            raw_bytes: families.iter().map(|family| family.raw_bytes).sum(),
+            files: families.iter().map(|family| family.files).sum(),
+            memtable_bytes: tablets.iter().map(|tablet| tablet.memtable_bytes).sum(),
+            estimated_debt_bytes: families
+                .iter()
+                .map(|family| family.estimated_debt_bytes)
+                .sum(),
+            families,
+            tablets,
+        }
+    }
+
+    fn tablet_stats(
+        &self,
+        tablet: &Tablet,
+        state: &TabletState,
+        schema: &Schema,
+        held: &HeldLog,
+    ) -> TabletStats {
+        let activity = &tablet.activity;
+        let elapsed = activity.elapsed();
+        TabletStats {
+            id: tablet.id,
+            start: tablet.start.clone(),
+            stop: tablet.stop.clone(),
+            disk_bytes: disk_bytes(state),
+            files: state.files.values().flatten().count() as u64,
+            memtable_bytes: state.memtable_bytes(),
+            flushed_sequence: tablet.flushed_sequence(),
+            reads: activity.reads.total(),
+            writes: activity.writes.total(),
+            reads_per_second: activity.reads.per_second(elapsed),
+            writes_per_second: activity.writes.per_second(elapsed),
+            oldest_unflushed_seconds: activity
+                .oldest_unflushed()
+                .map(|oldest| oldest.as_secs_f64()),
+            log_bytes_held: held.by_tablet.get(&tablet.id).copied().unwrap_or(0),
+            estimated_debt_bytes: tablet
+                .debt(&schema.record.families, self.clock.now())
+                .debt_bytes,
+            stall: stall(self.stall_reason(tablet)),
+        }
+    }
+
+    fn family_stats(
+        &self,
+        family: &FamilyInfo,
+        table: &Table,
+        states: &[Arc<TabletState>],
+    ) -> FamilyStats {
+        let files = || {
+            states
+                .iter()
+                .filter_map(|state| state.files.get(&family.id))
+                .flatten()
+        };
+        let memtables = states
+            .iter()
+            .flat_map(|state| state.memtables())
+            .filter_map(|set| set.family(family.id));
+        let tablets = table.tablets.iter();
+        let disk_bytes = files().map(|file| file.meta.bytes).sum();
+        let held_bytes = files().map(|file| file.in_memory_bytes()).sum();
+        let debt = table.family_debt(family, self.clock.now());
+        FamilyStats {
+            family: family.schema.name.clone(),
+            disk_bytes,
+            raw_bytes: files().map(|file| file.meta.properties.raw_bytes).sum(),
+            files: files().count() as u64,
+            entries: files().map(|file| file.meta.properties.entries).sum(),
+            memtable_bytes: memtables.map(|memtable| memtable.bytes()).sum(),
+            cells_written: tablets
+                .map(|tablet| tablet.activity.cells_written(family.id))
+                .sum(),
+            estimated_debt_bytes: debt.debt_bytes,
+            read_files: debt.read_files,
+            write_amplification: debt.write_amplification(),
+            estimated_space_amplification: debt.space_amplification_estimate(),
+            in_memory: family.schema.in_memory.then_some(InMemoryStats {
+                wanted_bytes: disk_bytes,
+                held_bytes,
+                fits: held_bytes >= disk_bytes,
+            }),
         }
     }
 
@@ -90,81 +196,11 @@ fn disk_bytes(state: &TabletState) -> u64 {
     files.map(|file| file.meta.bytes).sum()
 }
 
-fn table_stats(table: &Table, held: &HeldLog) -> TableStats {
-    let states: Vec<_> = table.tablets.iter().map(|tablet| tablet.state()).collect();
-    let tablets: Vec<_> = table
-        .tablets
-        .iter()
-        .zip(&states)
-        .map(|(tablet, state)| tablet_stats(tablet, state, held))
-        .collect();
-    let schema = table.schema();
-    let families = schema.record.families.iter();
-    let families: Vec<_> = families
-        .map(|family| family_stats(family, table, &states))
-        .collect();
-    TableStats {
-        table: table.name.clone(),
-        disk_bytes: families.iter().map(|family| family.disk_bytes).sum(),
-        raw_bytes: families.iter().map(|family| family.raw_bytes).sum(),
-        files: families.iter().map(|family| family.files).sum(),
-        memtable_bytes: tablets.iter().map(|tablet| tablet.memtable_bytes).sum(),
-        families,
-        tablets,
-    }
-}
-
-fn tablet_stats(tablet: &Tablet, state: &TabletState, held: &HeldLog) -> TabletStats {
-    let activity = &tablet.activity;
-    let elapsed = activity.elapsed();
-    TabletStats {
-        id: tablet.id,
-        start: tablet.start.clone(),
-        stop: tablet.stop.clone(),
-        disk_bytes: disk_bytes(state),
-        files: state.files.values().flatten().count() as u64,
-        memtable_bytes: state.memtable_bytes(),
-        flushed_sequence: tablet.flushed_sequence(),
-        reads: activity.reads.total(),
-        writes: activity.writes.total(),
-        reads_per_second: activity.reads.per_second(elapsed),
-        writes_per_second: activity.writes.per_second(elapsed),
-        oldest_unflushed_seconds: activity
-            .oldest_unflushed()
-            .map(|oldest| oldest.as_secs_f64()),
-        log_bytes_held: held.by_tablet.get(&tablet.id).copied().unwrap_or(0),
-    }
-}
-
-fn family_stats(family: &FamilyInfo, table: &Table, states: &[Arc<TabletState>]) -> FamilyStats {
-    let files = || {
-        states
-            .iter()
-            .filter_map(|state| state.files.get(&family.id))
-            .flatten()
-    };
-    let memtables = states
-        .iter()
-        .flat_map(|state| state.memtables())
-        .filter_map(|set| set.family(family.id));
-    let tablets = table.tablets.iter();
-    let disk_bytes = files().map(|file| file.meta.bytes).sum();
-    let held_bytes = files().map(|file| file.in_memory_bytes()).sum();
-    FamilyStats {
-        family: family.schema.name.clone(),
-        disk_bytes,
-        raw_bytes: files().map(|file| file.meta.properties.raw_bytes).sum(),
-        files: files().count() as u64,
-        entries: files().map(|file| file.meta.properties.entries).sum(),
-        memtable_bytes: memtables.map(|memtable| memtable.bytes()).sum(),
-        cells_written: tablets
-            .map(|tablet| tablet.activity.cells_written(family.id))
-            .sum(),
-        in_memory: family.schema.in_memory.then_some(InMemoryStats {
-            wanted_bytes: disk_bytes,
-            held_bytes,
-            fits: held_bytes >= disk_bytes,
-        }),
+fn stall(reason: pressure::StallReason) -> Option<StallReason> {
+    match reason {
+        pressure::StallReason::None => None,
+        pressure::StallReason::MemtablesFull => Some(StallReason::MemtablesFull),
+        pressure::StallReason::CompactionDebt => Some(StallReason::CompactionDebt),
     }
 }
 

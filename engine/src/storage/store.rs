@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -17,8 +18,11 @@ use uuid::Uuid;
 use super::catalog::Catalog;
 use super::disk::Disk;
 use super::hold::HoldState;
+use super::jobs::Jobs;
 use super::log::{Appended, CommitLog, Entry, Record};
 use super::objects::Objects;
+use super::pressure::Brake;
+use super::rate::Rate;
 use super::sst::{DroppedFiles, FileMeta, Sst};
 use super::stats::ServerActivity;
 use super::table::Table;
@@ -38,6 +42,9 @@ pub(crate) struct Options {
     pub(crate) log_budget_bytes: u64,
     pub(crate) segment_bytes: u64,
     pub(crate) in_memory_budget_bytes: u64,
+    pub(crate) compaction_threads: usize,
+    /// What compactions read and write, together; 0: no limit.
+    pub(crate) compaction_bytes_per_second: u64,
 }
 
 /// A store, open.
@@ -65,6 +72,10 @@ pub(crate) struct Store {
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) activity: ServerActivity,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) rate: Rate,
+    /// Slows all writers down.
+    pub(crate) brake: Brake,
     /// Room for lines that wait for their readers.
     pub(crate) read_bytes: Arc<Semaphore>,
     rows: Vec<RwLock<()>>,
@@ -99,6 +110,7 @@ impl Store {
         catalog: (u64, Catalog),
     ) -> Self {
         let started = clock.now();
+        let rate = Rate::new(options.compaction_bytes_per_second);
         Self {
             disk,
             objects,
@@ -119,6 +131,9 @@ impl Store {
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
             activity: ServerActivity::new(),
+            jobs: Arc::default(),
+            rate,
+            brake: Brake::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES)),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),
         }
@@ -196,6 +211,24 @@ impl Store {
     pub(crate) fn wake(&self, set: impl FnOnce(&mut WorkState)) {
         set(&mut self.work.state.lock());
         self.work.changed.notify_all();
+    }
+
+    /// Tells all work to end.
+    pub(crate) fn stop(&self) {
+        self.wake(|work| work.stop = true);
+        self.jobs.wake();
+    }
+
+    /// Whether it was told so.
+    pub(crate) fn stopping(&self) -> bool {
+        self.work.state.lock().stop
+    }
+
+    /// Waits, unless the store stops.
+    pub(crate) fn pause(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.work.state.lock();
+        while !state.stop && !self.work.changed.wait_until(&mut state, until).timed_out() {}
     }
 
     /// Opens an SST, in memory if its family asks for that and the budget allows; `replaces` bytes in memory go for it.

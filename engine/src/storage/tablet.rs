@@ -15,9 +15,11 @@ use parking_lot::{Mutex, RwLock};
 use tablemount_api::{RowKey, Timestamp};
 
 use super::catalog::{Manifest, manifest_folder};
+use super::debt::WrittenBytes;
 use super::memtable::MemtableSet;
 use super::merge::{Cursor, MemtableCursor, MergeCursor};
 use super::objects::Objects;
+use super::pressure::Brake;
 use super::sst::{Sst, SstCursor};
 use super::stats::TabletActivity;
 use super::visible::WideSource;
@@ -95,10 +97,12 @@ pub(crate) struct Tablet {
     pub(crate) stop: Option<RowKey>,
     state: RwLock<Arc<TabletState>>,
     published: Mutex<Published>,
-    /// One flush, and one compaction, at a time.
+    /// One flush at a time.
     pub(crate) flushing: Mutex<()>,
-    pub(crate) compacting: Mutex<()>,
     pub(crate) activity: TabletActivity,
+    /// Slows its writers down.
+    pub(crate) brake: Brake,
+    pub(crate) written: WrittenBytes,
     server_timestamp: AtomicI64,
     dropped: AtomicBool,
 }
@@ -117,18 +121,21 @@ impl Tablet {
             ..TabletState::default()
         };
         let server_timestamp = AtomicI64::new(manifest.server_timestamp.0);
-        Self {
+        let tablet = Self {
             id,
             start,
             stop,
             state: RwLock::new(Arc::new(state)),
             published: Mutex::new(Published { number, manifest }),
             flushing: Mutex::new(()),
-            compacting: Mutex::new(()),
             activity: TabletActivity::new(),
+            brake: Brake::default(),
+            written: WrittenBytes::default(),
             server_timestamp,
             dropped: AtomicBool::new(false),
-        }
+        };
+        tablet.count_files();
+        tablet
     }
 
     /// What the tablet holds now.

@@ -1,4 +1,7 @@
-//! The store's threads: the committer, the flusher, the compactor. They decide nothing; they call what decides, and wait.
+//! The store's threads: the committer, the flusher, the compactors. They decide nothing; they call what decides, and wait.
+//!
+//! Flushes have a thread of their own, so that they never wait for a compaction; compactors run at a lower priority than all
+//! else, so that reads do not wait for them either.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -6,13 +9,25 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::compactor::Merge;
+use super::counters;
 use super::store::{Store, WorkState};
-use crate::Result;
+use crate::{Error, Result};
 
 /// After a failure (a full disk) the same work is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often clean-up runs without being told to.
+/// How often clean-up runs without being told to, and files are looked over for what has become old.
 const IDLE: Duration = Duration::from_secs(10);
+/// How often a failure that stays is told of.
+const TELL: Duration = Duration::from_secs(60);
+/// How much compactors give way, in steps of `nice`.
+const NICE: i32 = 10;
+
+/// Compactions at once: as many as there are cores, so that small ones are not stuck behind a large one, and not so many that
+/// they crowd out the rest.
+pub(crate) fn compaction_threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4))
+}
 
 /// The threads of an open store.
 #[derive(Default)]
@@ -35,18 +50,22 @@ impl Workers {
                     body();
                 })
         };
-        let (flusher, compactor) = (store.clone(), store.clone());
-        let threads = vec![
+        let flusher = store.clone();
+        let mut threads = vec![
             spawn("committer", Box::new(move || log.run()))?,
             spawn(
                 "flusher",
                 Box::new(move || work(&flusher, |work| &mut work.flush, flush_once)),
             )?,
-            spawn(
-                "compactor",
-                Box::new(move || work(&compactor, |work| &mut work.compact, compact_once)),
-            )?,
         ];
+        for _ in 0..store.options.compaction_threads {
+            let compactor = store.clone();
+            let body = move || {
+                give_way();
+                work(&compactor, |work| &mut work.compact, compact_once);
+            };
+            threads.push(spawn("compactor", Box::new(body))?);
+        }
         Ok(Self {
             threads: Mutex::new(threads),
         })
@@ -62,14 +81,36 @@ impl Workers {
     }
 }
 
+/// Lowers the priority of this thread.
+fn give_way() {
+    // Linux applies it to the calling thread alone.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "compactions keep the priority of the rest");
+    }
+}
+
+/// What to do after a turn.
+enum Next {
+    /// There may be more.
+    Again,
+    /// Nothing more until told, or for this long.
+    Wait(Duration),
+    /// It failed; for this long it is not worth trying.
+    Failed(Error),
+}
+
 /// Does `once` until it has nothing to do, then waits to be told again.
-fn work(store: &Store, flag: fn(&mut WorkState) -> &mut bool, once: fn(&Store) -> Result<bool>) {
+fn work(store: &Store, flag: fn(&mut WorkState) -> &mut bool, once: fn(&Store) -> Next) {
+    let mut told: Option<Instant> = None;
     loop {
         let (wait, deaf) = match once(store) {
-            Ok(true) => (Duration::ZERO, false),
-            Ok(false) => (IDLE, false),
-            Err(error) => {
-                tracing::error!(%error, "a worker of the store failed; it tries again");
+            Next::Again => (Duration::ZERO, false),
+            Next::Wait(time) => (time, false),
+            Next::Failed(error) => {
+                if told.is_none_or(|told| told.elapsed() > TELL) {
+                    tracing::error!(%error, "a worker of the store failed; it tries again");
+                    told = Some(Instant::now());
+                }
                 (RETRY, true)
             }
         };
@@ -85,22 +126,46 @@ fn work(store: &Store, flag: fn(&mut WorkState) -> &mut bool, once: fn(&Store) -
     }
 }
 
-fn flush_once(store: &Store) -> Result<bool> {
-    match store.choose_flush()? {
+fn flush_once(store: &Store) -> Next {
+    let flush = || match store.choose_flush()? {
         Some((table, tablet)) => store.flush(&table, &tablet),
         None => Ok(false),
+    };
+    match flush() {
+        Ok(true) => Next::Again,
+        Ok(false) => Next::Wait(IDLE),
+        Err(error) => Next::Failed(error),
     }
 }
 
-fn compact_once(store: &Store) -> Result<bool> {
-    // One tablet that fails (a damaged file) does not keep the others from their turn.
-    let mut failure = store.remove_dropped().err();
-    let mut did = false;
-    for (table, tablet) in store.tablets() {
-        match store.compact(&table, &tablet) {
-            Ok(compacted) => did |= compacted,
-            Err(error) => failure = Some(error),
+fn compact_once(store: &Store) -> Next {
+    let cleaned = store.remove_dropped();
+    counters::debt(&store.debt());
+    if let Some(merge) = store.next_merge(None) {
+        // Another thread may find more to do.
+        store.wake(|work| work.compact = true);
+        conclude(store, &merge, store.merge(&merge).map(drop));
+        return Next::Again;
+    }
+    if let Err(error) = cleaned {
+        return Next::Failed(error);
+    }
+    let now = Instant::now();
+    let retry = store.jobs.lock().next_retry(now);
+    Next::Wait(retry.map_or(IDLE, |retry| (retry - now).min(IDLE)))
+}
+
+/// Takes note of how a merge ended. One that fails (a damaged file) does not keep others from their turn.
+fn conclude(store: &Store, merge: &Merge, ended: Result<()>) {
+    match ended {
+        Ok(()) => {}
+        // The store stops, or the table was dropped: nobody misses it.
+        Err(_) if store.check_goes_on(&merge.tablet).is_err() => {}
+        Err(error) => {
+            counters::compaction_failed();
+            if store.jobs.failed(merge.place(), Instant::now()) {
+                tracing::error!(%error, "a compaction failed; it is tried again");
+            }
         }
     }
-    failure.map_or(Ok(did), Err)
 }

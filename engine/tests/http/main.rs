@@ -8,3 +8,4 @@ mod refusals;
 mod servers;
 mod stats;
 mod support;
+mod upkeep;

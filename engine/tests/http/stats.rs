@@ -100,7 +100,7 @@ async fn stats_and_metrics_tell_the_same() {
     );
 
     let engine = server.slot.get().expect("open");
-    engine.compact(&table("t")).await.expect("compacted");
+    engine.compact(&table("t"), None).await.expect("compacted");
     let flushed = client.table_stats(&table("t")).await.expect("stats");
     assert_eq!((flushed.families[0].entries, flushed.files), (20, 1));
     assert!(flushed.raw_bytes > 0 && flushed.disk_bytes > 0);

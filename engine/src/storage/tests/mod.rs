@@ -21,6 +21,8 @@ use tablemount_api::{
 use super::open;
 use super::sim::SimDisk;
 use super::store::{Options, Store};
+use super::table::Table;
+use super::tablet::Tablet;
 use crate::clock::Clock;
 use crate::read::page::{Batch, Page};
 use crate::write::Plan;
@@ -66,6 +68,8 @@ fn options() -> Options {
         log_budget_bytes: 1 << 20,
         segment_bytes: 16 << 10,
         in_memory_budget_bytes: 1 << 20,
+        compaction_threads: 2,
+        compaction_bytes_per_second: 0,
     }
 }
 
@@ -160,6 +164,24 @@ fn increment(fam: &str, q: &str, by: i64) -> Mutation {
     }
 }
 
+impl Store {
+    /// Performs one merge of the tablet, if there is one to do. Returns whether it did.
+    fn compact(&self, _table: &Table, tablet: &Tablet) -> Result<bool> {
+        match self.next_merge(Some(tablet.id)) {
+            Some(merge) => Ok(self.merge(&merge)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Merges all files of each family of the tablet into one, collecting all that the rules allow.
+    fn compact_fully(&self, table: &Arc<Table>, tablet: &Arc<Tablet>) -> Result<()> {
+        let families = table.schema().record.families.clone();
+        families
+            .iter()
+            .try_for_each(|family| self.compact_family(table, tablet, family.id).map(drop))
+    }
+}
+
 impl Subject {
     fn new(families: Vec<FamilySchema>) -> Self {
         let (disk, clock) = (SimDisk::new(), TestClock::at(1_700_000_000 * SECOND));
@@ -224,10 +246,7 @@ impl Subject {
             .expect("compact");
     }
 
-    fn each(
-        &self,
-        act: impl Fn(&Store, &super::table::Table, &super::tablet::Tablet) -> Result<()>,
-    ) -> Result<()> {
+    fn each(&self, act: impl Fn(&Store, &Arc<Table>, &Arc<Tablet>) -> Result<()>) -> Result<()> {
         self.store
             .tablets()
             .iter()
