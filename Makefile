@@ -14,11 +14,11 @@ deny := $(CACHE)/tools/cargo-deny-$(deny_version)/bin/cargo-deny
 
 # Integration tests by file, so that a new one is run without a word here. The cluster's need a cluster.
 e2e := $(filter-out cluster,$(basename $(notdir $(wildcard tests/*.rs engine/tests/*.rs engine/*/tests/*.rs operator/tests/*.rs fusefs/tests/*.rs))))
-scripts := .ci/run $(wildcard tests/*.sh tests/*/*.sh)
+scripts := .ci/run bench/packages.sh $(wildcard tests/*.sh tests/*/*.sh)
 
 # One cargo at a time, and always the whole workspace, so that all commands agree on features and compile nothing twice.
 .NOTPARALLEL:
-.PHONY: help demo build test test-lint test-unit test-e2e test-cluster test-cluster-check cluster cluster-down image tools crds clean
+.PHONY: help demo build test test-lint test-unit test-e2e test-cluster test-cluster-check cluster cluster-down image tools crds bench bench-shapes bench-plot bench-test clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## \(.*\)/\1 \2/p' $(MAKEFILE_LIST) | while read -r name text; do printf '  make %-20s %s\n' "$$name" "$$text"; done
@@ -74,6 +74,30 @@ $(deny):
 crds: build ## crds/ and the chart's copy, from the code
 	$(binary) crds > crds/tablemount.dev.yaml
 	cp crds/tablemount.dev.yaml charts/tablemount/crds/
+
+# A workspace of its own (bench/Cargo.toml), against Debian's RocksDB, a shared library. BENCH_ARGS are further arguments.
+bench := cd bench && RUSTFLAGS='-C target-feature=-crt-static' ROCKSDB_LIB_DIR=/usr/lib/$$(gcc -print-multiarch) ROCKSDB_INCLUDE_DIR=/usr/include \
+	LIBCLANG_PATH=/usr/lib/llvm-14/lib cargo
+bench bench-shapes bench-plot bench-test: export CARGO_TARGET_DIR := $(CACHE)/bench
+bench_out := $(CACHE)/bench-results
+
+bench: ## speed beside RocksDB and fjall: docs/performance.md
+	bench/packages.sh
+	$(bench) run --locked --release -- compare --out $(bench_out) $(BENCH_ARGS)
+
+bench-shapes: ## speed of wide rows, versions, listings, opening
+	bench/packages.sh
+	$(bench) run --locked --release -- shapes --out $(bench_out) $(BENCH_ARGS)
+
+bench-plot: ## cost of a get over the number of rows
+	bench/packages.sh
+	$(bench) run --locked --release -- plot --out $(bench_out) $(BENCH_ARGS)
+
+bench-test: ## formats, clippy and tests of the benchmarks themselves
+	bench/packages.sh
+	cd bench && cargo fmt --check
+	$(bench) clippy --locked --all-targets -- -D warnings
+	$(bench) test --locked
 
 clean: ## removes what make built here, but neither tools nor the test cluster's programs
 	cargo clean

@@ -47,6 +47,15 @@ pub(crate) struct Budgets {
     /// The commit log; above it the tablets with the oldest records are flushed.
     #[arg(long, env = "TABLEMOUNT_LOG_BUDGET", value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     log_budget: u64,
+    /// Blocks of files that were read, and the files' indexes and filters.
+    #[arg(
+        long,
+        env = "TABLEMOUNT_CACHE_BUDGET",
+        value_name = "SIZE",
+        default_value = "256MiB",
+        value_parser = size
+    )]
+    cache_budget: u64,
     /// Files of in-memory families; those beyond it are read from disk.
     #[arg(long, env = "TABLEMOUNT_IN_MEMORY_BUDGET", value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     in_memory_budget: u64,
@@ -182,6 +191,7 @@ fn config(args: &ServeArgs, read_only: bool) -> Config {
         read_only,
         memtable_budget_bytes: args.budgets.memtable_budget,
         log_budget_bytes: args.budgets.log_budget,
+        cache_bytes: args.budgets.cache_budget,
         in_memory_budget_bytes: args.budgets.in_memory_budget,
         compaction_bytes_per_second: args.budgets.compaction_rate,
         ..Config::new(&args.data)

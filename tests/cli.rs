@@ -4,6 +4,8 @@
 mod damage;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/rows.rs"]
+mod rows;
 #[path = "cli/stats.rs"]
 mod stats;
 mod support;

@@ -1,17 +1,19 @@
 //! The engine's face to its edges: tables, reads, writes, statistics.
 
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{
-    CompactResponse, DropTable, FamilyName, Hold, MutateRequest, MutateResponse, PutTable,
-    ReadRequest, TableInfo, TableName, ValueRequest,
+    CompactResponse, DeleteRows, DropTable, FamilyName, Hold, MutateRequest, MutateResponse,
+    Position, PutTable, Qualifier, ReadRequest, RowKey, TableInfo, TableName, ValueRequest,
 };
 
 use crate::clock::SystemClock;
-use crate::read::{self, CellValue, ReadStream};
+use crate::delete_rows;
+use crate::read::{self, CellRef, CellValue, ReadStream};
 use crate::storage::disk::LocalDisk;
 use crate::storage::log::writer::SEGMENT_BYTES;
 use crate::storage::open;
@@ -31,6 +33,8 @@ pub struct Config {
     pub memtable_budget_bytes: u64,
     /// Budget of the commit log, in bytes: above it the tablets that hold its oldest segment are flushed.
     pub log_budget_bytes: u64,
+    /// Budget of the block cache, in bytes; indexes and filters of SSTs are in it.
+    pub cache_bytes: u64,
     /// Budget of the files of in-memory families, in bytes: those beyond it are read from disk.
     pub in_memory_budget_bytes: u64,
     /// What compactions may read and write together, in bytes a second; 0, the default: as much as they can, since their
@@ -40,13 +44,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Default budgets: 128 MiB of memtables, 256 MiB of log, 256 MiB of in-memory families.
+    /// Default budgets: 128 MiB of memtables, 256 MiB of log, 256 MiB of block cache, 256 MiB of in-memory families.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
             data: data.into(),
             read_only: false,
             memtable_budget_bytes: 128 << 20,
             log_budget_bytes: 256 << 20,
+            cache_bytes: 256 << 20,
             in_memory_budget_bytes: 256 << 20,
             compaction_bytes_per_second: 0,
         }
@@ -85,6 +90,7 @@ impl Engine {
             memtable_budget_bytes: config.memtable_budget_bytes,
             log_budget_bytes: config.log_budget_bytes,
             segment_bytes: SEGMENT_BYTES,
+            cache_bytes: config.cache_bytes,
             in_memory_budget_bytes: config.in_memory_budget_bytes,
             compaction_threads: compaction_threads(),
             compaction_bytes_per_second: config.compaction_bytes_per_second,
@@ -189,9 +195,46 @@ impl Engine {
         read::read(self.store(), table, &request, time_budget)
     }
 
-    /// One cell; NotFound if there is none.
-    pub async fn value(&self, table: &TableName, request: ValueRequest) -> Result<CellValue> {
-        read::value(self.store(), table, request).await
+    /// One cell, with the part of its value that `part` chooses by its length; NotFound if there is none.
+    pub async fn value(
+        &self,
+        table: &TableName,
+        request: ValueRequest,
+        part: impl Fn(u64) -> Range<u64> + Send + 'static,
+    ) -> Result<CellValue> {
+        read::value(self.store(), table, request, part).await
+    }
+
+    /// The newest cell of a column, on this thread, which may wait for a disk.
+    pub fn get(
+        &self,
+        table: &TableName,
+        row: &RowKey,
+        family: &FamilyName,
+        qualifier: &Qualifier,
+    ) -> Result<Option<CellValue>> {
+        let request = read::direct::newest(row, family, qualifier);
+        let table = self.store().table(table)?;
+        read::direct::get(self.store(), &table, &request, &|length| 0..length)
+    }
+
+    /// Calls `visit` with each cell in the request's bounds until it breaks or `time` is over, on this thread, which may wait
+    /// for a disk; limits of rows and cells are the caller's. With `CellContent::None` it is called once a row, without
+    /// qualifier and value. Returns where to go on; `None`: the bounds hold no more.
+    pub fn visit(
+        &self,
+        table: &TableName,
+        request: &ReadRequest,
+        time: Duration,
+        visit: &mut dyn FnMut(&CellRef<'_>) -> ControlFlow<()>,
+    ) -> Result<Option<Position>> {
+        let table = self.store().table(table)?;
+        read::direct::visit(self.store(), table, request, time, visit)
+    }
+
+    /// Deletes all cells of a range of rows; durable when it returns.
+    pub async fn delete_rows(&self, table: &TableName, rows: DeleteRows) -> Result<()> {
+        delete_rows::delete_rows(self.store(), table, rows).await
     }
 
     /// Flushes a table's memtables and merges all files of each family, or of one, into one per tablet, once what is merged of

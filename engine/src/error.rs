@@ -1,6 +1,6 @@
 //! What can go wrong in the engine, by what the caller must do; one exhaustive match to the wire's codes.
 
-use tablemount_api::{ApiError, ErrorCode, InvalidModel, InvalidSchema};
+use tablemount_api::{ApiError, ErrorCode, InvalidDeleteRows, InvalidModel, InvalidSchema};
 use thiserror::Error;
 
 /// The engine's result.
@@ -92,6 +92,12 @@ impl From<InvalidModel> for Error {
 
 impl From<InvalidSchema> for Error {
     fn from(error: InvalidSchema) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<InvalidDeleteRows> for Error {
+    fn from(error: InvalidDeleteRows) -> Self {
         Self::Invalid(error.to_string())
     }
 }

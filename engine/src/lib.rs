@@ -1,13 +1,14 @@
 //! The tablet server: tables on one store, and the edges that serve them.
 //!
 //! ```text
-//! http, grpc (edges) → engine → write, row_update │ read → storage
+//! http, grpc (edges) → engine → write, delete_rows, row_update │ read → storage
 //! ```
 //! **Architecture invariants**: only [`storage`] touches bytes on disk; nothing here knows Kubernetes or FUSE; time comes from
 //! [`clock`] alone.
 
 pub mod access;
 mod clock;
+mod delete_rows;
 mod engine;
 mod error;
 mod grpc;
@@ -22,4 +23,4 @@ mod write;
 pub use engine::{Config, Engine};
 pub use error::{Error, Result};
 pub use grpc::GrpcServer;
-pub use read::{CellValue, ReadStream};
+pub use read::{CellRef, CellValue, ReadStream};

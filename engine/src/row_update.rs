@@ -14,11 +14,13 @@ use tablemount_api::{
     Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, Timestamp, name,
 };
 
+use crate::storage::judge::Judge;
 use crate::storage::keys;
 use crate::storage::log::{Entry, Op, Record};
+use crate::storage::sources::Wanted;
 use crate::storage::table::Schema;
 use crate::storage::tablet::TabletState;
-use crate::storage::visible::{FamilyCursor, Judge, Patience, VisibleCell};
+use crate::storage::visible::{FamilyCursor, VisibleCell};
 use crate::write::{MAX_ROW_BYTES, check_value, mutation_reads, push_plain};
 use crate::{Error, Result};
 
@@ -202,7 +204,7 @@ impl<'a> RowUpdate<'a> {
         let info = self.schema.family(family)?;
         let mut cursor = self.cursor(info, qualifier)?;
         let mut oldest = None;
-        while let Some(cell) = cursor.next()? {
+        while let Some(cell) = cursor.next_cell()? {
             oldest = Some(cell.timestamp);
         }
         if let Some(below) = oldest.and_then(|oldest| oldest.0.checked_sub(1)) {
@@ -221,7 +223,7 @@ impl<'a> RowUpdate<'a> {
     }
 
     fn newest(&self, family: &FamilyInfo, qualifier: &Qualifier) -> Result<Option<VisibleCell>> {
-        self.cursor(family, qualifier)?.next()
+        self.cursor(family, qualifier)?.next_cell()
     }
 
     /// The visible versions of one column of the row.
@@ -229,12 +231,13 @@ impl<'a> RowUpdate<'a> {
         let column = keys::column(&self.encoded, qualifier.bytes());
         let end = keys::above(&column);
         // The lock keeps all other writers off the row, so what is written of it is what was written before.
-        let (merge, wide) = self
-            .state
-            .sources(family.id, u64::MAX, &column, Some(&end))?;
-        let judge = Judge::new(wide, u64::MAX, family.schema.gc_rule.clone(), self.now);
-        let mut cursor = FamilyCursor::new(merge, judge, Patience { until: self.until });
-        cursor.seek(&column, Some(end))?;
+        let sources = self.state.sources(family.id, u64::MAX);
+        let (wanted, keep) = (Wanted::Column(&column), family.schema.block_cache);
+        let (merge, _) = sources.cells(wanted, keep)?;
+        let deletes = sources.deletes(wanted, keep)?;
+        let judge = Judge::new(deletes, family.schema.gc_rule.clone(), self.now);
+        let mut cursor = FamilyCursor::new(merge, judge, self.until);
+        cursor.seek(&column, Some(&end))?;
         Ok(cursor)
     }
 }

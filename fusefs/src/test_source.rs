@@ -195,6 +195,7 @@ impl Source for TestSource {
                 files: 0,
                 memtable_bytes: 0,
                 estimated_debt_bytes: 0,
+                estimated_rows: 0,
                 families: Vec::new(),
                 tablets,
             })

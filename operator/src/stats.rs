@@ -30,6 +30,7 @@ pub(crate) fn status(stats: &TableStats, known: Option<StatsStatus>, at: Timesta
         size: size(stats.disk_bytes),
         disk_bytes: number(stats.disk_bytes),
         files: number(stats.files),
+        estimated_rows: number(stats.estimated_rows),
         memtable_bytes: number(stats.memtable_bytes),
         estimated_debt_bytes: number(stats.estimated_debt_bytes),
     };
@@ -69,6 +70,7 @@ mod tests {
             files: 1,
             memtable_bytes: 2,
             estimated_debt_bytes: 3,
+            estimated_rows: 4,
             families: Vec::new(),
             tablets: Vec::new(),
         }

@@ -115,6 +115,14 @@ fn server_fields(server: &ServerStats) -> Vec<(&'static str, String)> {
             of(server.memtable_bytes, server.memtable_budget_bytes),
         ),
         (
+            "Block cache",
+            format!(
+                "{}, {}",
+                of(server.cache_bytes, server.cache_budget_bytes),
+                hits(server)
+            ),
+        ),
+        (
             "In memory",
             of(server.in_memory_bytes, server.in_memory_budget_bytes),
         ),
@@ -163,8 +171,9 @@ fn server_fields(server: &ServerStats) -> Vec<(&'static str, String)> {
     fields
 }
 
-const TABLE_HEADING: [&str; 10] = [
+const TABLE_HEADING: [&str; 11] = [
     "TABLE",
+    "ROWS",
     "DISK",
     "RAW",
     "FILES",
@@ -180,6 +189,7 @@ fn table_row(table: &TableStats) -> Vec<String> {
     let rate = |of: fn(&TabletStats) -> f64| table.tablets.iter().map(of).sum();
     vec![
         table.table.to_string(),
+        about(table.estimated_rows),
         bytes(table.disk_bytes),
         bytes(table.raw_bytes),
         HumanCount(table.files).to_string(),
@@ -215,13 +225,15 @@ fn table_fields(table: &TableStats) -> Vec<(&'static str, String)> {
     ]
 }
 
-const FAMILY_HEADING: [&str; 9] = [
+const FAMILY_HEADING: [&str; 11] = [
     "FAMILY",
+    "ROWS",
     "DISK",
     "RAW",
     "FILES",
     "ENTRIES",
     "MEMTABLES",
+    "CACHED",
     "DEBT",
     "WRITTEN",
     "IN MEMORY",
@@ -230,11 +242,13 @@ const FAMILY_HEADING: [&str; 9] = [
 fn family_row(family: &FamilyStats) -> Vec<String> {
     vec![
         family.family.to_string(),
+        about(family.estimated_rows),
         bytes(family.disk_bytes),
         bytes(family.raw_bytes),
         HumanCount(family.files).to_string(),
         HumanCount(family.entries).to_string(),
         bytes(family.memtable_bytes),
+        bytes(family.cache_bytes),
         bytes(family.estimated_debt_bytes),
         HumanCount(family.cells_written).to_string(),
         in_memory(family.in_memory),
@@ -284,6 +298,23 @@ fn tablet_row(tablet: &TabletStats) -> Vec<String> {
         bytes(tablet.log_bytes_held),
         stall(tablet.stall),
     ]
+}
+
+/// The share of blocks that reads found in the cache.
+fn hits(server: &ServerStats) -> String {
+    let all = server.cache_hits + server.cache_misses;
+    match all {
+        0 => "not asked yet".to_owned(),
+        all => format!(
+            "{:.1} % hits",
+            server.cache_hits as f64 * 100.0 / all as f64
+        ),
+    }
+}
+
+/// An estimate.
+fn about(number: u64) -> String {
+    format!("~{}", HumanCount(number))
 }
 
 fn bytes(bytes: u64) -> String {

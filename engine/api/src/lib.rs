@@ -19,8 +19,10 @@ pub mod stats;
 pub mod time;
 
 mod base64_bytes;
+mod delete_rows;
 
 pub use compact::{CompactRequest, CompactResponse};
+pub use delete_rows::{DeleteRows, InvalidDeleteRows};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use hold::Hold;
 pub use model::{Base64, FamilyName, InvalidModel, Qualifier, RowKey, TableName, Timestamp};
@@ -31,8 +33,8 @@ pub use read::{
     Cell, CellContent, CellPosition, PageEnd, Position, ReadLine, ReadRequest, ValueRequest,
 };
 pub use schema::{
-    Compression, DropTable, FamilyInfo, FamilySchema, GcClause, GcRule, InvalidSchema, Owner,
-    PutTable, TableInfo, TableList,
+    BloomFilter, Compression, CompressionScope, DropTable, FamilyInfo, FamilySchema, GcClause,
+    GcRule, InvalidSchema, Owner, PutTable, TableInfo, TableList,
 };
 
 /// The longest JSON body of a request, in bytes: 16 MiB.

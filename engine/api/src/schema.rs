@@ -30,6 +30,34 @@ pub enum Compression {
     Zstd,
 }
 
+/// What is compressed at a time.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum CompressionScope {
+    /// A block: smallest.
+    #[default]
+    Block,
+    /// Each value on its own: reading one cell decompresses no other.
+    Record,
+}
+
+/// Which keys a family's SSTs have bloom filters of. A filter lets a read of a row or column skip files that lack it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum BloomFilter {
+    /// None.
+    None,
+    /// Row keys.
+    #[default]
+    Row,
+    /// Row keys, and rows with qualifier: for rows of which single columns are read.
+    RowColumn,
+}
+
 /// One reason to collect a version: all conditions that are set must hold.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
@@ -76,6 +104,15 @@ pub struct FamilySchema {
     /// How blocks are compressed; applies to files written from then on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub compression: Compression,
+    /// What is compressed at a time; applies to files written from then on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub compression_scope: CompressionScope,
+    /// Bloom filters; applies to files written from then on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bloom_filter: BloomFilter,
+    /// Whether blocks that are read stay in the block cache.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub block_cache: bool,
     /// Uncompressed size of a data block, 1,024 to 1,048,576 bytes; default 4,096. Applies to files written from then on.
     #[serde(default = "default_block_bytes")]
     pub block_bytes: u32,
@@ -89,6 +126,14 @@ pub struct FamilySchema {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 fn default_block_bytes() -> u32 {
@@ -113,6 +158,9 @@ impl FamilySchema {
             name,
             gc_rule: GcRule::default(),
             compression: Compression::None,
+            compression_scope: CompressionScope::Block,
+            bloom_filter: BloomFilter::Row,
+            block_cache: true,
             block_bytes: Self::DEFAULT_BLOCK_BYTES,
             in_memory: false,
             max_value_bytes: Self::MAX_VALUE_BYTES,

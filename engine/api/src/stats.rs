@@ -23,6 +23,8 @@ pub struct TableStats {
     pub memtable_bytes: u64,
     /// Bytes that compactions still have to write, an estimate.
     pub estimated_debt_bytes: u64,
+    /// The most `estimatedRows` of its families.
+    pub estimated_rows: u64,
     /// By family, in the order of their creation.
     pub families: Vec<FamilyStats>,
     /// By tablet, in row order.
@@ -43,8 +45,13 @@ pub struct FamilyStats {
     pub files: u64,
     /// Entries in its SSTs: cells, versions and tombstones not yet collected.
     pub entries: u64,
+    /// Rows in its SSTs and writes in its memtables, added up: a row that is in several of them counts several times until
+    /// compactions merge them.
+    pub estimated_rows: u64,
     /// Bytes of its memtables.
     pub memtable_bytes: u64,
+    /// Bytes of its blocks that are in the block cache or being read, and of its files' top indexes.
+    pub cache_bytes: u64,
     /// Cells written since the start: puts, and what increments and appends wrote.
     pub cells_written: u64,
     /// Bytes that compactions still have to write, an estimate.
@@ -64,7 +71,8 @@ pub struct FamilyStats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryStats {
-    /// Bytes that the family would take.
+    /// Bytes that the family would take: what it takes, and for files that are not in memory what they take on disk, which is
+    /// the least.
     pub wanted_bytes: u64,
     /// Bytes of it that are in memory.
     pub held_bytes: u64,
@@ -144,6 +152,14 @@ pub struct ServerStats {
     pub in_memory_bytes: u64,
     /// Files of in-memory families beyond this are read from disk.
     pub in_memory_budget_bytes: u64,
+    /// Bytes in the block cache, and of top indexes, which take their room in it.
+    pub cache_bytes: u64,
+    /// What the block cache may hold.
+    pub cache_budget_bytes: u64,
+    /// Blocks that reads found in the block cache since the start, those of in-memory families aside.
+    pub cache_hits: u64,
+    /// Blocks that they did not find there.
+    pub cache_misses: u64,
     /// Bytes of lines that wait for their readers.
     pub read_bytes: u64,
     /// Above this, pages wait for room.

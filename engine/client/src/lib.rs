@@ -19,9 +19,9 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE
 use reqwest::{Method, Response, StatusCode};
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{
-    CompactRequest, CompactResponse, DropTable, FamilyName, FamilySchema, Hold, MutateRequest,
-    MutateResponse, PutTable, Qualifier, ReadRequest, RowKey, TableInfo, TableList, TableName,
-    Timestamp, ValueRequest,
+    CompactRequest, CompactResponse, DeleteRows, DropTable, FamilyName, FamilySchema, Hold,
+    MutateRequest, MutateResponse, PutTable, Qualifier, ReadRequest, RowKey, TableInfo, TableList,
+    TableName, Timestamp, ValueRequest,
 };
 
 pub use error::Error;
@@ -135,6 +135,13 @@ impl Client {
                 request,
             )?)
             .await
+    }
+
+    /// `POST /v1/tables/{table}/delete-rows`: deletes the rows of a range, a prefix, or the table; durable when it returns.
+    pub async fn delete_rows(&self, table: &TableName, rows: &DeleteRows) -> Result<(), Error> {
+        let path = path(table, "/delete-rows");
+        let request = Request::json(Method::POST, &path, rows)?;
+        self.transport.send(request, None).await.map(|_| ())
     }
 
     /// `POST /v1/tables/{table}/read`: the lines of one page as they come. Dropping it cancels the request.

@@ -37,7 +37,7 @@ struct OfFamily {
     value: fn(&FamilyStats) -> Option<u64>,
 }
 
-const FAMILIES: [OfFamily; 10] = [
+const FAMILIES: [OfFamily; 12] = [
     OfFamily {
         name: "tablemount_family_disk_bytes",
         help: "Bytes of SSTs",
@@ -57,6 +57,16 @@ const FAMILIES: [OfFamily; 10] = [
         name: "tablemount_family_entries",
         help: "Entries in SSTs: cells, versions and tombstones not yet collected",
         value: |family| Some(family.entries),
+    },
+    OfFamily {
+        name: "tablemount_family_estimated_rows",
+        help: "Rows in SSTs and writes in memtables, added up",
+        value: |family| Some(family.estimated_rows),
+    },
+    OfFamily {
+        name: "tablemount_family_cache_bytes",
+        help: "Bytes in the block cache, and of top indexes",
+        value: |family| Some(family.cache_bytes),
     },
     OfFamily {
         name: "tablemount_family_memtable_bytes",
@@ -149,6 +159,10 @@ fn add_server(text: &mut Text, server: &ServerStats) {
         memtable_budget_bytes,
         in_memory_bytes,
         in_memory_budget_bytes,
+        cache_bytes,
+        cache_budget_bytes,
+        cache_hits,
+        cache_misses,
         read_bytes,
         read_budget_bytes,
         log_bytes,
@@ -173,6 +187,16 @@ fn add_server(text: &mut Text, server: &ServerStats) {
         ("tablemount_tables", "Tables", tables),
         ("tablemount_tablets", "Tablets", tablets),
         (
+            "tablemount_cache_hits_total",
+            "Blocks that reads found in the block cache",
+            cache_hits,
+        ),
+        (
+            "tablemount_cache_misses_total",
+            "Blocks that they did not find there",
+            cache_misses,
+        ),
+        (
             "tablemount_log_syncs_total",
             "Fsyncs of the commit log since the start",
             log_syncs,
@@ -189,6 +213,7 @@ fn add_server(text: &mut Text, server: &ServerStats) {
     let budgets = [
         ("memtables", memtable_bytes, memtable_budget_bytes),
         ("inMemory", in_memory_bytes, in_memory_budget_bytes),
+        ("cache", cache_bytes, cache_budget_bytes),
         ("reads", read_bytes, read_budget_bytes),
         ("log", log_bytes, log_budget_bytes),
     ];

@@ -29,6 +29,7 @@ use super::{cells, probes, tables, upkeep, value};
         upkeep::hold,
         upkeep::set_hold,
         cells::mutate,
+        cells::delete_rows,
         cells::read,
         cells::post_read,
         value::get,

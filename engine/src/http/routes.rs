@@ -38,6 +38,12 @@ pub(crate) fn routes() -> Vec<Route> {
         route("GET", "/v1/tables/{table}/stats", read, tables::stats),
         route("POST", "/v1/tables/{table}/compact", write, upkeep::compact),
         route("POST", "/v1/tables/{table}/mutate", write, cells::mutate),
+        route(
+            "POST",
+            "/v1/tables/{table}/delete-rows",
+            write,
+            cells::delete_rows,
+        ),
         route("GET", "/v1/tables/{table}/read", read, cells::read),
         route("POST", "/v1/tables/{table}/read", read, cells::post_read),
         route("GET", "/v1/tables/{table}/value", read, value::get),

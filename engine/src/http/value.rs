@@ -47,7 +47,7 @@ pub(crate) async fn get(
     headers: HeaderMap,
     Query(request): Query<ValueRequest>,
 ) -> Result<Response, Refusal> {
-    value(&app, &engine, &table, request, &headers).await
+    value(&app, &engine, &table, request, &headers, true).await
 }
 
 /// A cell's value; which one stands in the body.
@@ -60,7 +60,7 @@ pub(crate) async fn post(
     _: Query<NoFields>,
     JsonBody(request, _room): JsonBody<ValueRequest>,
 ) -> Result<Response, Refusal> {
-    value(&app, &engine, &table, request, &headers).await
+    value(&app, &engine, &table, request, &headers, true).await
 }
 
 /// Length and timestamp of a cell's value, without the bytes.
@@ -72,7 +72,7 @@ pub(crate) async fn head(
     headers: HeaderMap,
     Query(request): Query<ValueRequest>,
 ) -> Result<Response, Refusal> {
-    value(&app, &engine, &table, request, &headers).await
+    value(&app, &engine, &table, request, &headers, false).await
 }
 
 async fn value(
@@ -81,11 +81,26 @@ async fn value(
     table: &TableName,
     request: ValueRequest,
     headers: &HeaderMap,
+    with_bytes: bool,
 ) -> Result<Response, Refusal> {
     request.check_timestamps()?;
     let stopping = |_| Refusal::new(ErrorCode::Unavailable, "the server is stopping");
     let reading = app.value_reads.acquire().await.map_err(stopping)?;
-    let CellValue { timestamp, value } = engine.value(table, request).await?;
+    let (ranges, wanted) = (headers.clone(), with_bytes);
+    let part = move |length: u64| {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        match asked(&ranges, length) {
+            _ if !wanted => 0..0,
+            Asked::All => 0..length as u64,
+            Asked::Part(part) => part.start as u64..part.end as u64,
+            Asked::Outside(_) => 0..0,
+        }
+    };
+    let CellValue {
+        timestamp,
+        length,
+        value,
+    } = engine.value(table, request, part).await?;
     let bytes = app
         .limits
         .value_bytes
@@ -95,12 +110,12 @@ async fn value(
         .await
         .map_err(stopping)?;
     drop(reading);
-    let length = value.len();
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
     let mut response = match asked(headers, length) {
-        Asked::All => sent(StatusCode::OK, value, room),
+        Asked::All => sent(StatusCode::OK, length, value, room),
         Asked::Part(part) => {
             let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
-            let mut response = sent(StatusCode::PARTIAL_CONTENT, value.slice(part), room);
+            let mut response = sent(StatusCode::PARTIAL_CONTENT, part.len(), value, room);
             response.headers_mut().insert(CONTENT_RANGE, header(range)?);
             response
         }
@@ -123,9 +138,8 @@ async fn value(
     Ok(response)
 }
 
-/// The bytes as an answer that keeps its room until it is sent.
-fn sent(status: StatusCode, bytes: Bytes, room: OwnedSemaphorePermit) -> Response {
-    let length = bytes.len();
+/// The bytes as an answer that keeps its room until it is sent; a HEAD's answer has the length without them.
+fn sent(status: StatusCode, length: usize, bytes: Bytes, room: OwnedSemaphorePermit) -> Response {
     let body = stream::unfold(Some((bytes, room)), async |left| {
         let (bytes, room) = left?;
         let chunk = bytes.slice(..bytes.len().min(SENT_CHUNK_BYTES));

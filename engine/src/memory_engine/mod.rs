@@ -186,6 +186,13 @@ impl MemoryEngine {
         })
     }
 
+    /// Deletes all cells of the rows that `within` names.
+    pub(crate) fn delete_rows(&mut self, name: &TableName, within: impl Fn(&Bytes) -> bool) {
+        if let Some(table) = self.tables.get_mut(name) {
+            table.cells.retain(|key, _| !within(&key.0));
+        }
+    }
+
     pub(crate) fn read(
         &self,
         name: &TableName,

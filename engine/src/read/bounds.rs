@@ -62,6 +62,13 @@ impl RowBounds {
         }
     }
 
+    /// Whether they are one row's.
+    pub(crate) fn one_row(&self) -> bool {
+        self.to
+            .as_ref()
+            .is_some_and(|to| self.from.ends_with(&[0, 1]) && keys::above(&self.from) == *to)
+    }
+
     /// Whether no row can lie in them.
     pub(crate) fn is_empty(&self) -> bool {
         self.to.as_ref().is_some_and(|to| *to <= self.from)

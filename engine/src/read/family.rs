@@ -1,18 +1,23 @@
 //! One family's cells in one tablet, inside the bounds of a read.
 //!
 //! **Invariants**: visibility (and with it the count of versions) is decided before any bound here; bounds skip by seeking, not
-//! by stepping, wherever a whole column or row is out.
+//! by stepping, wherever a whole column or row is out. A reader stands at the cell that it found last and lends it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
-use tablemount_api::{FamilyInfo, Timestamp};
+use tablemount_api::{CellPosition, FamilyInfo, Qualifier, Timestamp};
 
-use super::bounds::{CellBounds, Resume};
+use super::bounds::{CellBounds, Resume, decoded};
 use crate::Result;
+use crate::storage::entry::{Kind, Stored};
+use crate::storage::judge::Judge;
 use crate::storage::keys;
+use crate::storage::sources::Wanted;
 use crate::storage::tablet::TabletState;
-use crate::storage::visible::{FamilyCursor, Judge, Patience};
+use crate::storage::visible::{FamilyCursor, Found};
 
 /// What all families of a read share.
 pub(crate) struct ReadContext {
@@ -20,13 +25,17 @@ pub(crate) struct ReadContext {
     pub(crate) resume: Option<Resume>,
     pub(crate) sequence: u64,
     pub(crate) now: Timestamp,
-    pub(crate) patience: Patience,
+    /// When a read that finds nothing more stops and says where it is.
+    pub(crate) until: Instant,
 }
 
-/// A cell inside the bounds; its row and column are the reader's.
-pub(crate) struct FoundCell {
-    pub(crate) timestamp: Timestamp,
-    pub(crate) value: Bytes,
+/// Where a reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Cell(Timestamp),
+    End,
+    /// It looked for too long; all up to this version of the cursor's column is seen.
+    Stalled(Timestamp),
 }
 
 /// Reads one family.
@@ -38,8 +47,9 @@ pub(crate) struct FamilyReader {
     column: Vec<u8>,
     columns: u32,
     versions: u32,
-    /// The next cell, if it was looked for.
-    found: Option<FoundCell>,
+    place: Place,
+    below: Vec<u8>,
+    from: Vec<u8>,
 }
 
 impl FamilyReader {
@@ -47,17 +57,14 @@ impl FamilyReader {
         family: FamilyInfo,
         context: Arc<ReadContext>,
         state: &TabletState,
-        from: &[u8],
-        to: Option<&[u8]>,
+        wanted: Wanted<'_>,
     ) -> Result<Self> {
-        let (merge, wide) = state.sources(family.id, context.sequence, from, to)?;
-        let judge = Judge::new(
-            wide,
-            context.sequence,
-            family.schema.gc_rule.clone(),
-            context.now,
-        );
-        let cursor = FamilyCursor::new(merge, judge, context.patience);
+        let sources = state.sources(family.id, context.sequence);
+        let keep = family.schema.block_cache;
+        let (merge, _) = sources.cells(wanted, keep)?;
+        let deletes = sources.deletes(wanted, keep)?;
+        let judge = Judge::new(deletes, family.schema.gc_rule.clone(), context.now);
+        let cursor = FamilyCursor::new(merge, judge, context.until);
         Ok(Self {
             family,
             context,
@@ -66,31 +73,114 @@ impl FamilyReader {
             column: Vec::new(),
             columns: 0,
             versions: 0,
-            found: None,
+            place: Place::End,
+            below: Vec::new(),
+            from: Vec::new(),
         })
     }
 
     /// Goes to the first cell from the row or column `from` on, and before `to`.
-    pub(crate) fn seek(&mut self, from: &[u8], to: Option<Vec<u8>>) -> Result<()> {
+    pub(crate) fn seek(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         self.row.clear();
         self.column.clear();
-        self.cursor.seek(from, to)?;
+        let resumed = self.resumed(from).is_some();
+        if resumed {
+            self.first_column(from);
+            self.cursor.seek(&self.from, to)?;
+        } else {
+            self.cursor.seek(from, to)?;
+        }
         self.advance()
     }
 
-    /// The row that the next cell is in, encoded.
+    /// Where the page before ended, if that was in this row.
+    fn resumed(&self, row: &[u8]) -> Option<&Resume> {
+        let resume = self.context.resume.as_ref();
+        resume.filter(|resume| row.starts_with(&resume.row))
+    }
+
+    /// Puts the first column of the row to look into in `self.from`: what the page before saw is left out.
+    fn first_column(&mut self, row: &[u8]) {
+        let mut from = std::mem::take(&mut self.from);
+        from.clear();
+        let bounds = &self.context.cells;
+        match self.resumed(row) {
+            // Columns are counted from the row's first.
+            Some(resume) if bounds.columns.is_none() => {
+                from.extend_from_slice(&resume.row);
+                match self.family.id.cmp(&resume.family) {
+                    Ordering::Less => keys::raise(&mut from),
+                    Ordering::Equal => {
+                        from.extend_from_slice((&bounds.qualifier_from).max(&resume.qualifier))
+                    }
+                    Ordering::Greater => from.extend_from_slice(&bounds.qualifier_from),
+                }
+            }
+            Some(resume) => {
+                from.extend_from_slice(&resume.row);
+                from.extend_from_slice(&bounds.qualifier_from);
+            }
+            None => {
+                from.extend_from_slice(row);
+                from.extend_from_slice(&bounds.qualifier_from);
+            }
+        }
+        self.from = from;
+    }
+
+    /// The row that the next cell is in, encoded; or in which a stalled reader looks for it.
+    #[inline]
     pub(crate) fn next_row(&self) -> Option<&[u8]> {
-        self.found.as_ref().map(|_| self.cursor.row())
+        (self.place != Place::End).then(|| self.cursor.row())
+    }
+
+    /// Where to go on, if the reader stalled.
+    pub(crate) fn stalled(&self) -> Result<Option<CellPosition>> {
+        let Place::Stalled(timestamp) = self.place else {
+            return Ok(None);
+        };
+        Ok(Some(CellPosition {
+            family: self.family.schema.name.clone(),
+            qualifier: Qualifier::new(decoded(self.qualifier())?)?,
+            timestamp: Some(timestamp),
+        }))
     }
 
     /// The qualifier of the next cell, encoded.
+    #[inline]
     pub(crate) fn qualifier(&self) -> &[u8] {
         &self.cursor.column()[self.cursor.row().len()..]
     }
 
-    /// The next cell; then looks for the one after.
-    pub(crate) fn found(&self) -> Option<&FoundCell> {
-        self.found.as_ref()
+    /// The timestamp of the next cell.
+    #[inline]
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        match self.place {
+            Place::Cell(timestamp) | Place::Stalled(timestamp) => timestamp,
+            Place::End => Timestamp::MIN,
+        }
+    }
+
+    /// The value of the next cell, sharing memory where it can.
+    pub(crate) fn value(&self) -> Result<Bytes> {
+        self.cursor.value(None)
+    }
+
+    /// The value of the next cell if it stands whole where it is stored.
+    #[inline]
+    pub(crate) fn plain_value(&self) -> Option<&[u8]> {
+        match self.cursor.stored() {
+            Stored {
+                kind: Kind::Plain,
+                bytes,
+            } => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Length of the value of the next cell.
+    pub(crate) fn length(&self) -> Result<u64> {
+        self.cursor.length()
     }
 
     /// Goes past the row of the next cell.
@@ -99,23 +189,56 @@ impl FamilyReader {
         self.advance()
     }
 
-    /// The row below `encoded` in which this family stores anything. Seek before reading on.
-    pub(crate) fn row_below(&mut self, encoded: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.cursor.row_below(encoded)
+    /// Starts a walk down over rows.
+    pub(crate) fn start_down(&mut self) {
+        self.cursor.start_down();
+    }
+
+    /// Finds the row below `bound` (encoded; bounds go down) in which this family stores anything.
+    pub(crate) fn row_below(&mut self, bound: &[u8]) -> Result<Option<&[u8]>> {
+        self.below.clear();
+        match self.cursor.row_below(bound)? {
+            Some(row) => {
+                self.below.extend_from_slice(row);
+                Ok(Some(&self.below))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Goes to the first cell inside the bounds in `row`, if it is the one that `row_below` found; else to nothing.
+    pub(crate) fn enter_row(&mut self, row: &[u8], end: &[u8]) -> Result<()> {
+        self.place = Place::End;
+        if self.below != row {
+            return Ok(());
+        }
+        self.row.clear();
+        self.column.clear();
+        self.first_column(row);
+        self.cursor.enter_row(row, &self.from, end)?;
+        self.advance()
     }
 
     /// Looks for the next cell inside the bounds.
+    #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
-        self.found = None;
-        while let Some(cell) = self.cursor.next()? {
+        loop {
+            let timestamp = match self.cursor.next()? {
+                Found::Cell(timestamp) => timestamp,
+                Found::Nothing => {
+                    self.place = Place::End;
+                    return Ok(());
+                }
+                Found::NotYet(timestamp) => {
+                    self.place = Place::Stalled(timestamp);
+                    return Ok(());
+                }
+            };
             self.enter();
-            match self.judge(cell.timestamp) {
+            match self.judge(timestamp) {
                 Step::Take => {
                     self.versions += 1;
-                    self.found = Some(FoundCell {
-                        timestamp: cell.timestamp,
-                        value: cell.value,
-                    });
+                    self.place = Place::Cell(timestamp);
                     return Ok(());
                 }
                 Step::Count => self.versions += 1,
@@ -125,20 +248,21 @@ impl FamilyReader {
                 Step::Seek(column) => self.cursor.seek_forward(&column)?,
             }
         }
-        Ok(())
     }
 
+    #[inline]
     fn enter(&mut self) {
+        if self.cursor.column() == self.column {
+            return;
+        }
         if self.cursor.row() != self.row {
             self.row.clear();
             self.row.extend_from_slice(self.cursor.row());
             self.columns = 0;
         }
-        if self.cursor.column() != self.column {
-            self.column.clear();
-            self.column.extend_from_slice(self.cursor.column());
-            self.versions = 0;
-        }
+        self.column.clear();
+        self.column.extend_from_slice(self.cursor.column());
+        self.versions = 0;
     }
 
     fn judge(&mut self, timestamp: Timestamp) -> Step {
@@ -185,12 +309,10 @@ impl FamilyReader {
         }
         let qualifier = &self.column[self.row.len()..];
         match qualifier.cmp(&resume.qualifier) {
-            std::cmp::Ordering::Greater => Step::Take,
-            std::cmp::Ordering::Less if self.context.cells.columns.is_some() => Step::NextColumn,
-            std::cmp::Ordering::Less => {
-                Step::Seek([self.row.as_slice(), &resume.qualifier].concat())
-            }
-            std::cmp::Ordering::Equal => match resume.timestamp {
+            Ordering::Greater => Step::Take,
+            Ordering::Less if self.context.cells.columns.is_some() => Step::NextColumn,
+            Ordering::Less => Step::Seek([self.row.as_slice(), &resume.qualifier].concat()),
+            Ordering::Equal => match resume.timestamp {
                 None => Step::NextColumn,
                 Some(last) if timestamp >= last => Step::Count,
                 Some(_) => Step::Take,
@@ -211,11 +333,11 @@ enum Step {
 }
 
 /// Encoded bounds of the columns to read of one row.
-pub(crate) fn columns_of(row: &[u8], bounds: &CellBounds) -> (Vec<u8>, Option<Vec<u8>>) {
+pub(crate) fn columns_of(row: &[u8], bounds: &CellBounds) -> (Vec<u8>, Vec<u8>) {
     let column = |qualifier: &Vec<u8>| [row, qualifier.as_slice()].concat();
     let to = bounds
         .qualifier_to
         .as_ref()
         .map_or_else(|| keys::above(row), column);
-    (column(&bounds.qualifier_from), Some(to))
+    (column(&bounds.qualifier_from), to)
 }

@@ -1,17 +1,20 @@
 //! Reads: gets, scans and listings, all one mechanism: bounds → rows over tablets → lines of a page.
 
 mod bounds;
+pub(crate) mod direct;
 mod family;
 pub(crate) mod page;
+mod scan;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tablemount_api::{ReadLine, ReadRequest, TableName, Timestamp, ValueRequest, name};
+use tablemount_api::{ReadLine, ReadRequest, TableName, ValueRequest};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
+pub use self::direct::{CellRef, CellValue};
 use self::page::{Batch, Gone, Page, Sink};
 use crate::storage::store::Store;
 use crate::{Error, Result};
@@ -36,34 +39,22 @@ pub struct ReadStream {
 impl ReadStream {
     /// The next line; `None` after the `end` or `error` line. Dropping the stream ends the read.
     pub async fn next(&mut self) -> Option<ReadLine> {
-        let line = self.next_line().await?;
-        Some(line.unwrap_or_else(|error| ReadLine {
-            error: Some(error.into()),
-            ..ReadLine::default()
-        }))
-    }
-
-    async fn next_line(&mut self) -> Option<Result<ReadLine>> {
         // A page that fails before its first line sends an empty batch first.
         while self.lines.is_empty() {
             // Before the wait: what comes next may be waiting for this very room.
             self.room = None;
             match self.batches.recv().await? {
                 Ok((lines, room)) => (self.lines, self.room) = (lines.into(), Some(room)),
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    return Some(ReadLine {
+                        error: Some(error.into()),
+                        ..ReadLine::default()
+                    });
+                }
             }
         }
-        self.lines.pop_front().map(Ok)
+        self.lines.pop_front()
     }
-}
-
-/// A cell's value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CellValue {
-    /// Its timestamp.
-    pub timestamp: Timestamp,
-    /// Its bytes.
-    pub value: Bytes,
 }
 
 fn no_room() -> Error {
@@ -108,47 +99,22 @@ pub(crate) fn read(
     })
 }
 
-/// Reads one cell.
+/// Reads one cell, or the part of its value that `part` chooses by its length.
 pub(crate) async fn value(
     store: &Arc<Store>,
     table: &TableName,
     request: ValueRequest,
+    part: impl Fn(u64) -> Range<u64> + Send + 'static,
 ) -> Result<CellValue> {
-    let not_found = || {
-        let (row, family) = (name::encode(request.row.bytes()), &request.family);
-        let qualifier = name::encode(request.qualifier.bytes());
-        Error::NotFound(format!(
-            "cell {family}:{qualifier} not found in row \"{row}\" of table \"{table}\""
-        ))
+    let (store, table) = (store.clone(), store.table(table)?);
+    let read = move || {
+        let found = direct::get(&store, &table, &request, &part)?;
+        found.ok_or_else(|| direct::not_found(&table, &request))
     };
-    let at = match (request.at, request.timestamp) {
-        (Some(at), Some(timestamp)) if timestamp > at => return Err(not_found()),
-        (at, timestamp) => timestamp.or(at),
-    };
-    let read_request = ReadRequest {
-        row: Some(request.row.clone()),
-        families: vec![request.family.clone()],
-        qualifier: Some(request.qualifier.clone()),
-        at,
-        since: request.timestamp,
-        versions: Some(1),
-        cell_limit: Some(1),
-        ..ReadRequest::default()
-    };
-    let mut stream = read(store, table, &read_request, VALUE_TIME)?;
-    let line = stream
-        .next_line()
+    tokio::task::spawn_blocking(read)
         .await
-        .ok_or_else(|| Error::Io("a read ended without its end".to_owned()))??;
-    let cell = line.cells.into_iter().next().ok_or_else(not_found)?;
-    Ok(CellValue {
-        timestamp: cell.timestamp,
-        value: cell.value.unwrap_or_default().0,
-    })
+        .map_err(|error| Error::Io(format!("a read ended: {error}")))?
 }
-
-/// How long a read of one cell may look.
-const VALUE_TIME: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

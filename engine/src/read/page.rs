@@ -1,4 +1,4 @@
-//! One page of a read: rows in order over the table's tablets, as lines, until a limit.
+//! One page of a read: what a scan visits, as lines, until a limit.
 //!
 //! **Invariants**: memory is bounded by a line and the channel, whatever a row holds; a page ends only after a cell or a row, and
 //! `next` names it; the last line is `end` or `error`.
@@ -7,17 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tablemount_api::{
-    Cell, CellContent, CellPosition, FamilyInfo, PageEnd, Position, Qualifier, ReadLine,
-    ReadRequest, RowKey,
+    Base64, Cell, CellContent, PageEnd, Position, Qualifier, ReadLine, ReadRequest, RowKey,
 };
 
-use super::bounds::{CellBounds, Resume, RowBounds, decoded, families};
-use super::family::{FamilyReader, ReadContext, columns_of};
-use crate::storage::keys;
+use super::bounds::decoded;
+use super::family::FamilyReader;
+use super::scan::{Flow, Scan, Visitor};
 use crate::storage::store::Store;
 use crate::storage::table::Table;
-use crate::storage::tablet::Tablet;
-use crate::storage::visible::Patience;
 use crate::{Error, Result};
 
 const MAX_ROWS: u64 = 10_000;
@@ -27,33 +24,6 @@ const MAX_BYTES: usize = 4 << 20;
 const LINE_CELLS: usize = 1000;
 const LINE_BYTES: usize = 256 << 10;
 const BATCH_LINES: usize = 512;
-
-/// A page that is to be read.
-pub(crate) struct Page {
-    table: Arc<Table>,
-    families: Vec<FamilyInfo>,
-    bounds: RowBounds,
-    context: Arc<ReadContext>,
-    content: CellContent,
-    reverse: bool,
-    row_limit: u64,
-    cell_limit: u64,
-    soft_end: Instant,
-    rows: u64,
-    cells: u64,
-    bytes: usize,
-    batch: Vec<ReadLine>,
-    batch_bytes: usize,
-    sink: Sink,
-}
-
-/// Why a row's reading stopped.
-enum Stop {
-    /// The row is done, or there is none.
-    Row,
-    /// The page is full; it goes on after this position.
-    Page(Position),
-}
 
 /// The reader of the lines is gone.
 pub(crate) struct Gone;
@@ -67,6 +37,28 @@ pub(crate) struct Batch {
     pub(crate) bytes: usize,
 }
 
+/// A page that is to be read.
+pub(crate) struct Page {
+    scan: Scan,
+    lines: Lines,
+}
+
+/// What is sent of what the scan visits.
+struct Lines {
+    content: CellContent,
+    row_limit: u64,
+    cell_limit: u64,
+    until: Instant,
+    rows: u64,
+    cells: u64,
+    bytes: usize,
+    line: ReadLine,
+    line_bytes: usize,
+    batch: Vec<ReadLine>,
+    batch_bytes: usize,
+    sink: Sink,
+}
+
 impl Page {
     /// Checks the request against the table.
     pub(crate) fn new(
@@ -76,265 +68,125 @@ impl Page {
         time_budget: Duration,
         sink: Sink,
     ) -> Result<Self> {
-        let schema = table.schema();
-        let now = Instant::now();
-        let context = ReadContext {
-            cells: CellBounds::of(request),
-            resume: Resume::of(request, &schema)?,
-            sequence: 0,
-            now: store.clock.now(),
-            patience: Patience {
-                until: now + time_budget.mul_f64(1.8),
-            },
-        };
+        let until = Instant::now() + time_budget;
         let most = if request.cells == CellContent::None {
             MAX_ROW_KEYS
         } else {
             MAX_ROWS
         };
         Ok(Self {
-            families: families(request, &schema)?,
-            table,
-            bounds: RowBounds::of(request),
-            context: Arc::new(context),
-            content: request.cells,
-            reverse: request.reverse,
-            row_limit: request.row_limit.unwrap_or(most).min(most),
-            cell_limit: request.cell_limit.unwrap_or(u64::MAX),
-            soft_end: now + time_budget,
-            rows: 0,
-            cells: 0,
-            bytes: 0,
-            batch: Vec::new(),
-            batch_bytes: 0,
-            sink,
+            scan: Scan::new(store, table, request, until)?,
+            lines: Lines {
+                content: request.cells,
+                row_limit: request.row_limit.unwrap_or(most).min(most),
+                cell_limit: request.cell_limit.unwrap_or(u64::MAX),
+                until,
+                rows: 0,
+                cells: 0,
+                bytes: 0,
+                line: ReadLine::default(),
+                line_bytes: 0,
+                batch: Vec::new(),
+                batch_bytes: 0,
+                sink,
+            },
         })
     }
 
     /// Reads the page and sends its lines; on a thread that may block.
     pub(crate) fn run(mut self, store: &Store) {
         let read = self.read(store);
+        let lines = &mut self.lines;
         if let Ok(next) = &read {
-            self.batch.push(ReadLine {
+            lines.batch.push(ReadLine {
                 end: Some(PageEnd { next: next.clone() }),
                 ..ReadLine::default()
             });
         }
         // That the reader of the lines is gone needs no answer.
-        if self.send().is_ok()
+        if lines.send().is_ok()
             && let Err(error) = read
         {
-            let _ = (self.sink)(Err(error));
+            let _ = (lines.sink)(Err(error));
         }
     }
 
     fn read(&mut self, store: &Store) -> Result<Option<Position>> {
-        if self.row_limit == 0 || self.cell_limit == 0 {
+        if self.lines.row_limit == 0 || self.lines.cell_limit == 0 {
             return Err(Error::Invalid(
                 "a limit of a read is 0; it must be 1 or more".to_owned(),
             ));
         }
-        if self.bounds.is_empty() {
-            return Ok(None);
-        }
-        let mut tablets = self.table.tablets.clone();
-        if self.reverse {
-            tablets.reverse();
-        }
-        for tablet in tablets {
-            if let Some(next) = self.read_tablet(store, &tablet)? {
-                return Ok(Some(next));
-            }
-        }
-        Ok(None)
+        let next = self.scan.run(store, &mut self.lines)?;
+        self.lines.end_line()?;
+        Ok(next)
     }
+}
 
-    fn read_tablet(&mut self, store: &Store, tablet: &Tablet) -> Result<Option<Position>> {
-        let mut bounds = self.bounds.clone();
-        let bound = |key: &Option<RowKey>| key.as_ref().map(|key| keys::row(key.bytes()));
-        bounds.narrow(bound(&tablet.start), bound(&tablet.stop));
-        if bounds.is_empty() {
-            return Ok(None);
-        }
-        tablet.activity.read();
-        // The state before the sequence number: all that its SSTs hold is then at or below it.
-        let state = tablet.state();
-        let context = Arc::new(ReadContext {
-            sequence: store.durable_sequence(),
-            cells: self.context.cells.clone(),
-            resume: self.context.resume.clone(),
-            ..*self.context
-        });
-        let reader = |family: &FamilyInfo| {
-            FamilyReader::new(
-                family.clone(),
-                context.clone(),
-                &state,
-                &bounds.from,
-                bounds.to.as_deref(),
-            )
-        };
-        let mut readers = self
-            .families
-            .iter()
-            .map(reader)
-            .collect::<Result<Vec<_>>>()?;
-        if self.reverse {
-            self.read_down(&mut readers, bounds)
-        } else {
-            self.read_up(&mut readers, &bounds)
-        }
-    }
-
-    fn read_up(
-        &mut self,
-        readers: &mut [FamilyReader],
-        bounds: &RowBounds,
-    ) -> Result<Option<Position>> {
-        // One row: start at its first column inside the bounds.
-        let one_row = bounds
-            .to
-            .as_ref()
-            .is_some_and(|to| keys::above(&bounds.from) == *to && bounds.from.ends_with(&[0, 1]));
-        let (from, to) = match one_row {
-            true => columns_of(&bounds.from, &self.context.cells),
-            false => (bounds.from.clone(), bounds.to.clone()),
-        };
-        for reader in readers.iter_mut() {
-            reader.seek(&from, to.clone())?;
-        }
-        while let Some(row) = readers
-            .iter()
-            .filter_map(|reader| reader.next_row())
-            .min()
-            .map(<[u8]>::to_vec)
-        {
-            if let Stop::Page(next) = self.read_row(readers, &row)? {
-                return Ok(Some(next));
-            }
-        }
-        Ok(None)
-    }
-
-    fn read_down(
-        &mut self,
-        readers: &mut [FamilyReader],
-        bounds: RowBounds,
-    ) -> Result<Option<Position>> {
-        let above_all = || vec![u8::MAX; RowKey::MAX_BYTES + 1];
-        let mut below = bounds.to.unwrap_or_else(above_all);
-        loop {
-            let mut row: Option<Vec<u8>> = None;
-            for reader in readers.iter_mut() {
-                row = row.max(reader.row_below(&below)?);
-            }
-            let Some(row) = row.filter(|row| *row >= bounds.from) else {
-                return Ok(None);
-            };
-            self.context.patience.check()?;
-            let (from, to) = columns_of(&row, &self.context.cells);
-            for reader in readers.iter_mut() {
-                reader.seek(&from, to.clone())?;
-            }
-            if readers.iter().any(|reader| reader.next_row().is_some())
-                && let Stop::Page(next) = self.read_row(readers, &row)?
-            {
-                return Ok(Some(next));
-            }
-            below = row;
-        }
-    }
-
-    /// Sends a row's cells, or its key.
-    fn read_row(&mut self, readers: &mut [FamilyReader], row: &[u8]) -> Result<Stop> {
+impl Visitor for Lines {
+    fn row(&mut self, row: &[u8]) -> Result<()> {
         let key = RowKey::new(decoded(row)?)?;
-        let mut line = ReadLine {
-            row: Some(key.clone()),
-            ..ReadLine::default()
-        };
-        let mut line_bytes = key.bytes().len() + 16;
-        for reader in readers.iter_mut() {
-            while reader.next_row() == Some(row) {
-                if self.content == CellContent::None {
-                    reader.skip_row()?;
-                    continue;
-                }
-                let cell = self.cell(reader)?;
-                let (bytes, place) = (cell_bytes(&cell), position(&cell));
-                self.cells += 1;
-                line_bytes += bytes;
-                line.cells.push(cell);
-                if self.cells >= self.cell_limit || self.bytes + line_bytes >= MAX_BYTES {
-                    return self.stop_inside(line, line_bytes, key, place);
-                }
-                if line.cells.len() >= LINE_CELLS || line_bytes >= LINE_BYTES {
-                    let next = ReadLine {
-                        row: Some(key.clone()),
-                        ..ReadLine::default()
-                    };
-                    self.push(std::mem::replace(&mut line, next), line_bytes)?;
-                    line_bytes = key.bytes().len() + 16;
-                    if Instant::now() >= self.soft_end {
-                        return Ok(Stop::Page(Position {
-                            row: key,
-                            cell: Some(place),
-                        }));
-                    }
-                }
-                reader.advance()?;
+        self.line_bytes = key.bytes().len() + 16;
+        self.line.row = Some(key);
+        Ok(())
+    }
+
+    fn cell(&mut self, reader: &FamilyReader) -> Result<Flow> {
+        let cell = self.cell_of(reader)?;
+        self.cells += 1;
+        self.line_bytes += cell_bytes(&cell);
+        self.line.cells.push(cell);
+        if self.cells >= self.cell_limit || self.bytes + self.line_bytes >= MAX_BYTES {
+            return Ok(Flow::Stop);
+        }
+        if self.line.cells.len() >= LINE_CELLS || self.line_bytes >= LINE_BYTES {
+            let row = self.line.row.clone();
+            self.end_line()?;
+            self.line_bytes = row.as_ref().map_or(0, |row| row.bytes().len()) + 16;
+            self.line.row = row;
+            if Instant::now() >= self.until {
+                return Ok(Flow::Stop);
             }
         }
-        if self.content == CellContent::None || !line.cells.is_empty() {
-            self.push(line, line_bytes)?;
-        }
+        Ok(Flow::Continue)
+    }
+
+    fn end_row(&mut self) -> Result<Flow> {
+        self.end_line()?;
         self.rows += 1;
-        let full = self.rows >= self.row_limit
-            || self.bytes >= MAX_BYTES
-            || Instant::now() >= self.soft_end;
-        Ok(if full {
-            Stop::Page(Position {
-                row: key,
-                cell: None,
-            })
-        } else {
-            Stop::Row
-        })
+        let full =
+            self.rows >= self.row_limit || self.bytes >= MAX_BYTES || Instant::now() >= self.until;
+        Ok(if full { Flow::Stop } else { Flow::Continue })
     }
+}
 
-    fn stop_inside(
-        &mut self,
-        line: ReadLine,
-        bytes: usize,
-        row: RowKey,
-        place: CellPosition,
-    ) -> Result<Stop> {
-        self.push(line, bytes)?;
-        Ok(Stop::Page(Position {
-            row,
-            cell: Some(place),
-        }))
-    }
-
-    fn cell(&self, reader: &FamilyReader) -> Result<Cell> {
-        let Some(found) = reader.found() else {
-            return Err(Error::Io("a cell went".to_owned()));
-        };
+impl Lines {
+    fn cell_of(&self, reader: &FamilyReader) -> Result<Cell> {
         let (value, length) = match self.content {
-            CellContent::Values => (Some(found.value.clone().into()), None),
-            CellContent::Lengths | CellContent::None => (None, Some(found.value.len() as u64)),
+            CellContent::Values => (Some(Base64(reader.value()?)), None),
+            CellContent::Lengths | CellContent::None => (None, Some(reader.length()?)),
         };
         Ok(Cell {
             family: reader.family.schema.name.clone(),
             qualifier: Qualifier::new(decoded(reader.qualifier())?)?,
-            timestamp: found.timestamp,
+            timestamp: reader.timestamp(),
             value,
             length,
         })
     }
 
-    fn push(&mut self, line: ReadLine, bytes: usize) -> Result<()> {
-        self.bytes += bytes;
-        self.batch_bytes += bytes;
+    /// Puts the line into the batch, unless it is only the rest of a long row.
+    fn end_line(&mut self) -> Result<()> {
+        let line = std::mem::take(&mut self.line);
+        let wanted = match self.content {
+            CellContent::None => line.row.is_some(),
+            CellContent::Values | CellContent::Lengths => !line.cells.is_empty(),
+        };
+        if !wanted {
+            return Ok(());
+        }
+        self.bytes += self.line_bytes;
+        self.batch_bytes += self.line_bytes;
         self.batch.push(line);
         if self.batch.len() >= BATCH_LINES || self.batch_bytes >= LINE_BYTES {
             self.send()
@@ -349,14 +201,6 @@ impl Page {
             std::mem::take(&mut self.batch_bytes),
         );
         (self.sink)(Ok(Batch { lines, bytes }))
-    }
-}
-
-fn position(cell: &Cell) -> CellPosition {
-    CellPosition {
-        family: cell.family.clone(),
-        qualifier: cell.qualifier.clone(),
-        timestamp: Some(cell.timestamp),
     }
 }
 

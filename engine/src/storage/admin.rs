@@ -164,14 +164,11 @@ impl Store {
         table.set_schema(version, record);
         self.objects.clean_numbered(&folder, version - 1);
         for family in &schema.record.families {
-            match table.schema().family_by_id(family.id) {
-                None => self.drop_family_files(table, family.id)?,
-                Some(now) if now.schema.in_memory != family.schema.in_memory => {
-                    self.reopen_files(table, now)?
-                }
-                Some(_) => {}
+            if table.schema().family_by_id(family.id).is_none() {
+                self.drop_family_files(table, family.id)?;
             }
         }
+        self.wake(|work| work.compact = true);
         Ok(())
     }
 
@@ -188,17 +185,6 @@ impl Store {
             );
             self.fatal_if_unclear(published)?;
             files.iter().for_each(|file| file.retire());
-        }
-        Ok(())
-    }
-
-    /// Takes a family's files into memory, or out of it.
-    fn reopen_files(&self, table: &Table, family: &FamilyInfo) -> Result<()> {
-        for tablet in &table.tablets {
-            for file in tablet.state().files.get(&family.id).into_iter().flatten() {
-                let again = self.open_sst(file.meta.clone(), family.schema.in_memory, 0)?;
-                tablet.replace_file(family.id, &again);
-            }
         }
         Ok(())
     }

@@ -186,17 +186,13 @@ impl Store {
         if !(merge.expired && merge.collect) {
             done.bytes_read = files.iter().map(|file| file.meta.bytes).sum();
             let pace = Pace::new(self, tablet, files);
-            let inputs = merge_of(files, merge.bottom, merge.collect).map_err(doing)?;
+            let inputs = merge_of(files, merge.bottom, merge.collect);
             let merged = self
                 .write_merged(tablet, family, inputs, pace)
                 .map_err(doing)?;
-            let replaces = files.iter().map(|file| file.in_memory_bytes()).sum();
             if let Some(meta) = merged {
                 done.bytes_written = meta.bytes;
-                let sst = self
-                    .open_sst(meta, family.schema.in_memory, replaces)
-                    .map_err(doing)?;
-                new.0.push((family.id, sst));
+                new.0.push((family.id, self.open_sst(meta).map_err(doing)?));
             }
         }
         if !self.publish_merge(merge, new).map_err(doing)? {

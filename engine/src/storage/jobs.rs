@@ -101,6 +101,18 @@ impl Running {
         self.failures.retain(|place, _| exists(*place));
     }
 
+    /// Whether a merge on demand waits for this family.
+    #[cfg(test)]
+    pub(crate) fn is_demanded(&self, place: Place) -> bool {
+        self.demanded.contains(&place)
+    }
+
+    /// Merges that run.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
     fn start(&mut self, place: Place, newest: Option<String>, bytes: u64, on_demand: bool) -> u64 {
         self.next += 1;
         self.jobs.push(RunningJob {
@@ -263,7 +275,7 @@ mod tests {
         let running = start(&jobs, PLACE, "a", 1);
         std::thread::scope(|scope| {
             let demand = scope.spawn(|| jobs.demand(PLACE, &|| Ok(())).expect("taken"));
-            while !jobs.lock().demanded.contains(&PLACE) {
+            while !jobs.lock().is_demanded(PLACE) {
                 std::thread::yield_now();
             }
             assert_eq!(jobs.lock().free(OTHER, Instant::now()), Free::All);

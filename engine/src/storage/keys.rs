@@ -9,13 +9,16 @@
 //! **Invariants** (tests below): keys order by row key, then qualifier, then timestamp descending, then sequence number
 //! descending; no column is a prefix of another; `above(x)` is the lowest key after all that start with row or column `x`.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 
+use memchr::memchr;
 use tablemount_api::Timestamp;
 
 const END: [u8; 2] = [0, 1];
 /// Bytes after the column: timestamp and sequence number.
 const TAIL: usize = 16;
+/// Bytes of a key besides row and qualifier, encoded.
+pub(crate) const OVERHEAD: usize = END.len() + TAIL;
 
 /// A key taken apart; slices of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +32,38 @@ pub(crate) struct Parts<'a> {
 }
 
 /// Appends a row key, encoded, to `out`.
-pub(crate) fn push_row(out: &mut Vec<u8>, row: &[u8]) {
+pub(crate) fn push_row(out: &mut impl BufMut, row: &[u8]) {
     escape(out, row);
-    out.extend_from_slice(&END);
+    out.put_slice(&END);
+}
+
+/// Appends the key of an entry; `row` is encoded.
+pub(crate) fn write(
+    out: &mut impl BufMut,
+    row: &[u8],
+    qualifier: &[u8],
+    timestamp: Timestamp,
+    sequence: u64,
+) {
+    out.put_slice(row);
+    push_row(out, qualifier);
+    out.put_u64(!flip(timestamp));
+    out.put_u64(!sequence);
+}
+
+/// The sequence number that a key ends with.
+pub(crate) fn sequence_of(key: &[u8]) -> Option<u64> {
+    key.last_chunk().map(|tail| !u64::from_be_bytes(*tail))
+}
+
+/// The same of a key that is known to be one.
+pub(crate) fn sequence(key: &[u8]) -> u64 {
+    sequence_of(key).unwrap_or(u64::MAX)
+}
+
+/// The encoded row or qualifier that `bytes` start with; `None` if there is no end mark.
+pub(crate) fn first(bytes: &[u8]) -> Option<&[u8]> {
+    Some(&bytes[..end_of(bytes)?])
 }
 
 /// A row key, encoded.
@@ -53,70 +85,92 @@ pub(crate) fn column(row: &[u8], qualifier: &[u8]) -> Vec<u8> {
 pub(crate) fn key(column: &[u8], timestamp: Timestamp, sequence: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(column.len() + TAIL);
     out.extend_from_slice(column);
-    out.extend_from_slice(&(!flip(timestamp)).to_be_bytes());
-    out.extend_from_slice(&(!sequence).to_be_bytes());
+    out.put_u64(!flip(timestamp));
+    out.put_u64(!sequence);
     out
+}
+
+/// Timestamp and sequence number of a key.
+pub(crate) fn tail(key: &[u8]) -> Option<(Timestamp, u64)> {
+    let tail: &[u8; TAIL] = key.last_chunk()?;
+    let (timestamp, sequence) = tail.split_at(8);
+    Some((
+        Timestamp(((!u64::from_be_bytes(timestamp.try_into().ok()?)) ^ (1 << 63)) as i64),
+        !u64::from_be_bytes(sequence.try_into().ok()?),
+    ))
 }
 
 /// The lowest key above all that start with `encoded`, an encoded row or column.
 pub(crate) fn above(encoded: &[u8]) -> Vec<u8> {
     let mut out = encoded.to_vec();
-    if let Some(last) = out.last_mut() {
+    raise(&mut out);
+    out
+}
+
+/// Makes an encoded row or column the lowest key above all that start with it.
+pub(crate) fn raise(encoded: &mut [u8]) {
+    if let Some(last) = encoded.last_mut() {
         *last = END[1] + 1;
     }
-    out
 }
 
 /// Takes a key apart; `None` if it is none (damaged bytes).
 pub(crate) fn parse(key: &[u8]) -> Option<Parts<'_>> {
     let (column, tail) = key.split_at_checked(key.len().checked_sub(TAIL)?)?;
-    let (timestamp, sequence) = tail.split_at(8);
+    let (timestamp, sequence) = self::tail(tail)?;
     let row = &column[..end_of(column)?];
     column[row.len()..].ends_with(&END).then_some(())?;
     Some(Parts {
         row,
         column,
-        timestamp: Timestamp(
-            ((!u64::from_be_bytes(timestamp.try_into().ok()?)) ^ (1 << 63)) as i64,
-        ),
-        sequence: !u64::from_be_bytes(sequence.try_into().ok()?),
+        timestamp,
+        sequence,
     })
 }
 
 /// The first part of an encoded byte string, without its escapes and end mark. `None` if there is no end mark.
 pub(crate) fn decode(encoded: &[u8]) -> Option<Bytes> {
-    let body = &encoded[..end_of(encoded)? - END.len()];
-    if !body.contains(&0) {
-        return Some(Bytes::copy_from_slice(body));
-    }
-    let mut out = Vec::with_capacity(body.len());
-    let mut rest = body;
-    while let Some((&byte, tail)) = rest.split_first() {
-        out.push(byte);
-        rest = if byte == 0 { tail.get(1..)? } else { tail };
-    }
+    let mut out = Vec::with_capacity(encoded.len());
+    unescape(encoded, &mut out)?;
     Some(out.into())
+}
+
+/// Appends the same to `out`.
+pub(crate) fn unescape(encoded: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let mut rest = &encoded[..end_of(encoded)? - END.len()];
+    while let Some(zero) = memchr(0, rest) {
+        out.extend_from_slice(&rest[..=zero]);
+        rest = rest.get(zero + 2..)?;
+    }
+    out.extend_from_slice(rest);
+    Some(())
+}
+
+/// A whole encoded byte string that has no escapes, without its end mark.
+pub(crate) fn plain(encoded: &[u8]) -> Option<&[u8]> {
+    let body = encoded.strip_suffix(&END)?;
+    memchr(0, body).is_none().then_some(body)
 }
 
 fn flip(timestamp: Timestamp) -> u64 {
     (timestamp.0 as u64) ^ (1 << 63)
 }
 
-fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
+fn escape(out: &mut impl BufMut, bytes: &[u8]) {
     let mut rest = bytes;
-    while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
-        out.extend_from_slice(&rest[..zero]);
-        out.extend_from_slice(&[0, 0xff]);
+    while let Some(zero) = memchr(0, rest) {
+        out.put_slice(&rest[..zero]);
+        out.put_slice(&[0, 0xff]);
         rest = &rest[zero + 1..];
     }
-    out.extend_from_slice(rest);
+    out.put_slice(rest);
 }
 
 /// Length up to and with the first end mark.
 fn end_of(encoded: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
-        let zero = from + encoded.get(from..)?.iter().position(|byte| *byte == 0)?;
+        let zero = from + memchr(0, encoded.get(from..)?)?;
         match encoded.get(zero + 1)? {
             1 => return Some(zero + 2),
             0xff => from = zero + 2,

@@ -49,8 +49,7 @@ impl Store {
         let mut new = NewFiles::default();
         for family in &schema.record.families {
             if let Some(meta) = self.flush_family(tablet, family, state, collect)? {
-                new.0
-                    .push((family.id, self.open_sst(meta, family.schema.in_memory, 0)?));
+                new.0.push((family.id, self.open_sst(meta)?));
             }
         }
         let _schema_stays = table.changing.read();

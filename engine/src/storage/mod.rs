@@ -9,15 +9,19 @@
 //! **Architecture invariant**: no other part of the engine opens a file; nothing here knows HTTP or Kubernetes.
 
 mod admin;
+pub(crate) mod cache;
 mod catalog;
 mod cleanup;
 mod compaction;
-mod compactor;
+pub(crate) mod compactor;
 pub(crate) mod counters;
 pub(crate) mod debt;
+mod deletes;
 pub(crate) mod disk;
+pub(crate) mod entry;
 mod hold;
 mod jobs;
+pub(crate) mod judge;
 pub(crate) mod keys;
 pub(crate) mod log;
 mod maintain;
@@ -29,10 +33,12 @@ mod pace;
 pub(crate) mod pressure;
 #[cfg(test)]
 mod random;
+mod ranges;
 mod rate;
 mod rewrite;
 #[cfg(test)]
 mod sim;
+pub(crate) mod sources;
 mod sst;
 pub(crate) mod stats;
 pub(crate) mod store;

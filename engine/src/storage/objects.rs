@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::{Error, Result};
 
 /// The on-disk format that this program reads and writes.
-pub(crate) const FORMAT: u32 = 0;
+pub(crate) const FORMAT: u32 = 1;
 const MAGIC: &[u8; 4] = b"TMNT";
 const HEADER: usize = 16;
 /// Puts of the same bytes before an unclear answer is given up.
@@ -335,6 +335,6 @@ mod tests {
         let error = decode::<String>("catalog/1", &bytes)
             .expect_err("refused")
             .to_string();
-        assert_eq!(error, "catalog/1 has format 7; this version reads format 0");
+        assert_eq!(error, "catalog/1 has format 7; this version reads format 1");
     }
 }

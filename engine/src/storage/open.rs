@@ -173,7 +173,7 @@ impl Store {
         let mut files = BTreeMap::new();
         for family in &schema.families {
             let metas = manifest.files.get(&family.id).into_iter().flatten();
-            let open = metas.map(|meta| self.open_sst(meta.clone(), family.schema.in_memory, 0));
+            let open = metas.map(|meta| self.open_sst(meta.clone()));
             files.insert(family.id, open.collect::<Result<Vec<_>>>()?);
         }
         Ok(Tablet::new(id, start, stop, number, manifest, files))

@@ -1,7 +1,8 @@
 //! Rewriting: what a flush or a compaction keeps of its inputs, written into a new SST.
 //!
 //! **Invariants**: a tombstone or wider delete goes only in a merge of all the family's files (memtables hold higher sequence
-//! numbers only); age rules get an hour's grace here, none in reads.
+//! numbers only); age rules get an hour's grace here, none in reads; where nothing is to be collected, every entry and every
+//! delete is kept as it is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,28 +10,32 @@ use std::sync::atomic::Ordering;
 use tablemount_api::{FamilyInfo, Timestamp};
 
 use super::catalog::sst_path;
-use super::keys;
-use super::merge::{Cursor, MemtableCursor, MergeCursor, Stored};
+use super::entry::Kind;
+use super::judge::{Judge, Verdict};
+use super::merge::{MergeCursor, damaged};
 use super::pace::Pace;
-use super::sst::{FileMeta, Sst, SstCursor, SstWriter};
+use super::ranges::{RangeDelete, RangeSet};
+use super::sources::{Sources, Wanted};
+use super::sst::{FileMeta, Sst, SstWriter};
 use super::store::Store;
 use super::tablet::{Tablet, TabletState};
-use super::visible::{Judge, Verdict, WideSource};
-use super::wide::WideList;
+use super::wide::WideDelete;
 use crate::{Error, Result};
 
 /// How long a compaction keeps what an age rule collects: a clock that jumps ahead must not destroy data at once.
 pub(super) const AGE_GRACE_MICROS: i64 = 3_600_000_000;
+const ALL: Wanted<'static> = Wanted::Range {
+    from: &[],
+    to: None,
+};
 
 /// What is merged into one file.
 pub(super) struct Inputs {
-    pub(super) cells: MergeCursor,
-    wide_sources: Vec<WideSource>,
-    wide: WideList,
+    pub(super) sources: Sources,
     /// Nothing older remains outside: tombstones and wider deletes have done their work.
-    bottom: bool,
+    pub(super) bottom: bool,
     /// Deletes and the GC rule take effect; else every entry is kept as it is, since the store is held.
-    collect: bool,
+    pub(super) collect: bool,
 }
 
 impl Store {
@@ -50,19 +55,15 @@ impl Store {
         if memtables.is_empty() {
             return Ok(None);
         }
-        let cursor = |memtable| Cursor::Memtable(MemtableCursor::new(memtable, u64::MAX));
-        let mut wide: WideList = memtables
-            .iter()
-            .flat_map(|memtable| memtable.all_wide())
-            .collect();
-        wide.sort_by(|a, b| a.0.cmp(&b.0));
         self.write_merged(
             tablet,
             family,
             Inputs {
-                cells: MergeCursor::new(memtables.iter().cloned().map(cursor).collect()),
-                wide_sources: memtables.into_iter().map(WideSource::Memtable).collect(),
-                wide,
+                sources: Sources {
+                    memtables,
+                    files: Vec::new(),
+                    sequence: u64::MAX,
+                },
                 bottom: state.files.get(&family.id).is_none_or(Vec::is_empty),
                 collect,
             },
@@ -78,39 +79,35 @@ impl Store {
         inputs: Inputs,
         mut pace: Pace<'_>,
     ) -> Result<Option<FileMeta>> {
-        let Inputs {
-            mut cells,
-            wide_sources,
-            wide,
-            bottom,
-            collect,
-        } = inputs;
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let path = sst_path(tablet.id, family.id, self.epoch, number);
         let mut writer = SstWriter::create(self.objects.clone(), path, &family.schema)?;
         let now = Timestamp(self.clock.now().0.saturating_sub(AGE_GRACE_MICROS));
-        let mut judge = Judge::new(wide_sources, u64::MAX, family.schema.gc_rule.clone(), now);
+        let sources = &inputs.sources;
+        let (mut cells, _) = sources.cells(ALL, false)?;
+        let deletes = sources.deletes(ALL, false)?;
+        let mut judge = Judge::new(deletes, family.schema.gc_rule.clone(), now);
         cells.seek(&[])?;
         while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
-            let read = key.len() + stored.len();
-            let kept = match collect {
-                true => kept(&mut judge, key, stored, bottom)?,
-                false => Some(stored),
+            let kept = match inputs.collect {
+                true => kept(judge.judge(key, &stored)?.0, inputs.bottom),
+                false => Kept::AsItIs,
             };
-            let mut written = 0;
-            if let Some(kept) = kept {
-                written = key.len() + kept.len();
-                writer.push(key, &kept)?;
+            let before = writer.raw_bytes();
+            let read = key.len() as u64 + stored.value_length().ok_or_else(damaged)?;
+            match kept {
+                Kept::AsItIs => copy(&cells, &mut writer)?,
+                Kept::Tombstone => writer.push_tombstone(key)?,
+                Kept::Nothing => {}
             }
-            if let Err(stopped) = pace.moved(read + written) {
+            if let Err(stopped) = pace.moved((read + writer.raw_bytes() - before) as usize) {
                 writer.abandon()?;
                 return Err(stopped);
             }
             cells.next()?;
         }
-        if !bottom || !collect {
-            wide.iter()
-                .for_each(|(key, delete)| writer.push_wide(key, delete));
+        if !(inputs.bottom && inputs.collect) {
+            copy_deletes(sources, &mut writer)?;
         }
         if writer.is_empty() {
             writer.abandon()?;
@@ -121,27 +118,71 @@ impl Store {
 }
 
 /// Files as inputs.
-pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool, collect: bool) -> Result<Inputs> {
-    let cursor = |file: &Arc<Sst>| Ok(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
-    let mut wide: WideList = files.iter().flat_map(|file| file.wide.clone()).collect();
-    wide.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(Inputs {
-        cells: MergeCursor::new(files.iter().map(cursor).collect::<Result<_>>()?),
-        wide_sources: files.iter().cloned().map(WideSource::Sst).collect(),
-        wide,
+pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool, collect: bool) -> Inputs {
+    Inputs {
+        sources: Sources {
+            memtables: Vec::new(),
+            files: files.to_vec(),
+            sequence: u64::MAX,
+        },
         bottom,
         collect,
-    })
+    }
+}
+
+enum Kept {
+    AsItIs,
+    Tombstone,
+    Nothing,
 }
 
 /// What a merge keeps of an entry. Where older files remain, a tombstone stays in the place of what was collected: what it
 /// overwrote there must not show again should the rule be loosened.
-fn kept(judge: &mut Judge, key: &[u8], stored: Stored, bottom: bool) -> Result<Option<Stored>> {
-    let parts =
-        keys::parse(key).ok_or_else(|| Error::Corrupt("a stored key is damaged".to_owned()))?;
-    Ok(match judge.judge(&parts, &stored) {
-        Verdict::Visible => Some(stored),
-        Verdict::Tombstone | Verdict::Collected => (!bottom).then_some(Stored::Tombstone),
-        Verdict::Hidden => None,
-    })
+fn kept(verdict: Verdict, bottom: bool) -> Kept {
+    match verdict {
+        Verdict::Visible => Kept::AsItIs,
+        Verdict::Tombstone | Verdict::Collected if !bottom => Kept::Tombstone,
+        Verdict::Tombstone | Verdict::Collected | Verdict::Hidden | Verdict::RowsDeleted => {
+            Kept::Nothing
+        }
+    }
+}
+
+/// Writes the entry that the merge stands at.
+fn copy(cells: &MergeCursor, writer: &mut SstWriter) -> Result<()> {
+    let (Some(key), Some(stored)) = (cells.key(), cells.stored()) else {
+        return Ok(());
+    };
+    match stored.kind {
+        Kind::Tombstone => writer.push_tombstone(key),
+        Kind::Plain => writer.push_value(key, stored.bytes),
+        Kind::Packed => writer.push_value(key, &cells.value(None)?),
+        Kind::Large => {
+            let sst = cells.large().ok_or_else(damaged)?;
+            let (length, mut chunks) = sst.chunks()?;
+            writer.push_large(key, length, &mut chunks)
+        }
+    }
+}
+
+/// Writes the wider deletes of all sources.
+fn copy_deletes(sources: &Sources, writer: &mut SstWriter) -> Result<()> {
+    if let Some(mut wide) = sources.wide(ALL, false)? {
+        wide.seek(&[])?;
+        while let (Some(key), Some(stored)) = (wide.key(), wide.stored()) {
+            let delete = WideDelete::decode(key, stored)
+                .ok_or_else(|| Error::Corrupt("a stored delete is damaged".to_owned()))?;
+            writer.push_wide(key, &delete)?;
+            wide.next()?;
+        }
+    }
+    let mut ranges: Vec<RangeDelete> = Vec::new();
+    for memtable in &sources.memtables {
+        memtable.ranges(u64::MAX, &[], None, &mut ranges);
+    }
+    for file in &sources.files {
+        ranges.extend_from_slice(file.ranges.pieces());
+    }
+    writer.set_ranges(RangeSet::new(&ranges));
+    Ok(())
 }

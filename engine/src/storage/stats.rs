@@ -21,7 +21,9 @@ use tablemount_api::stats::{
 pub(crate) use activity::{ServerActivity, TabletActivity};
 pub(crate) use latency::Latency;
 
+use super::memtable::Memtable;
 use super::pressure;
+use super::sst::Sst;
 use super::store::Store;
 use super::table::{Schema, Table};
 use super::tablet::{Tablet, TabletState};
@@ -56,6 +58,7 @@ impl Store {
         let tables = self.tables.load();
         let tablets = || tables.values().flat_map(|table| &table.tablets);
         let (log, debt) = (self.log.as_deref(), self.debt());
+        let (cache_hits, cache_misses) = self.shared.hits_and_misses();
         ServerStats {
             store_id: self.store_id.to_string(),
             epoch: self.epoch,
@@ -70,6 +73,10 @@ impl Store {
             memtable_budget_bytes: self.options.memtable_budget_bytes,
             in_memory_bytes: self.in_memory_bytes.load(Ordering::Relaxed),
             in_memory_budget_bytes: self.options.in_memory_budget_bytes,
+            cache_bytes: self.shared.used(),
+            cache_budget_bytes: self.shared.budget(),
+            cache_hits,
+            cache_misses,
             read_bytes: READ_BYTES.saturating_sub(self.read_bytes.available_permits()) as u64,
             read_budget_bytes: READ_BYTES as u64,
             log_bytes: log.map_or(0, |log| log.bytes()),
@@ -107,6 +114,11 @@ impl Store {
                 .iter()
                 .map(|family| family.estimated_debt_bytes)
                 .sum(),
+            estimated_rows: families
+                .iter()
+                .map(|family| family.estimated_rows)
+                .max()
+                .unwrap_or(0),
             families,
             tablets,
         }
@@ -150,39 +162,40 @@ impl Store {
         table: &Table,
         states: &[Arc<TabletState>],
     ) -> FamilyStats {
-        let files = || {
-            states
-                .iter()
-                .filter_map(|state| state.files.get(&family.id))
-                .flatten()
-        };
-        let memtables = states
+        let files: Vec<_> = states
+            .iter()
+            .filter_map(|state| state.files.get(&family.id))
+            .flatten()
+            .collect();
+        let memtables: Vec<_> = states
             .iter()
             .flat_map(|state| state.memtables())
-            .filter_map(|set| set.family(family.id));
-        let tablets = table.tablets.iter();
-        let disk_bytes = files().map(|file| file.meta.bytes).sum();
-        let held_bytes = files().map(|file| file.in_memory_bytes()).sum();
+            .filter_map(|set| set.family(family.id))
+            .collect();
+        let in_files = |of: fn(&Sst) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
+        let in_memtables =
+            |of: fn(&Memtable) -> u64| memtables.iter().map(|memtable| of(memtable)).sum::<u64>();
         let debt = table.family_debt(family, self.clock.now());
         FamilyStats {
             family: family.schema.name.clone(),
-            disk_bytes,
-            raw_bytes: files().map(|file| file.meta.properties.raw_bytes).sum(),
-            files: files().count() as u64,
-            entries: files().map(|file| file.meta.properties.entries).sum(),
-            memtable_bytes: memtables.map(|memtable| memtable.bytes()).sum(),
-            cells_written: tablets
+            disk_bytes: in_files(|file| file.meta.bytes),
+            raw_bytes: in_files(|file| file.meta.properties.raw_bytes),
+            files: files.len() as u64,
+            entries: in_files(|file| file.meta.properties.entries),
+            estimated_rows: in_files(|file| file.meta.properties.rows)
+                + in_memtables(Memtable::writes),
+            memtable_bytes: in_memtables(Memtable::bytes),
+            cache_bytes: in_files(Sst::cached_bytes),
+            cells_written: table
+                .tablets
+                .iter()
                 .map(|tablet| tablet.activity.cells_written(family.id))
                 .sum(),
             estimated_debt_bytes: debt.debt_bytes,
             read_files: debt.read_files,
             write_amplification: debt.write_amplification(),
             estimated_space_amplification: debt.space_amplification_estimate(),
-            in_memory: family.schema.in_memory.then_some(InMemoryStats {
-                wanted_bytes: disk_bytes,
-                held_bytes,
-                fits: held_bytes >= disk_bytes,
-            }),
+            in_memory: family.schema.in_memory.then(|| in_memory_stats(&files)),
         }
     }
 
@@ -194,6 +207,18 @@ impl Store {
 fn disk_bytes(state: &TabletState) -> u64 {
     let files = state.files.values().flatten();
     files.map(|file| file.meta.bytes).sum()
+}
+
+fn in_memory_stats(files: &[&Arc<Sst>]) -> InMemoryStats {
+    let wanted = files.iter().map(|file| match file.is_in_memory() {
+        true => file.in_memory_bytes(),
+        false => file.meta.bytes,
+    });
+    InMemoryStats {
+        wanted_bytes: wanted.sum(),
+        held_bytes: files.iter().map(|file| file.in_memory_bytes()).sum(),
+        fits: files.iter().all(|file| file.is_in_memory()),
+    }
 }
 
 fn stall(reason: pressure::StallReason) -> Option<StallReason> {

@@ -15,6 +15,7 @@ use tablemount_api::{TableName, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use super::cache::Shared;
 use super::catalog::Catalog;
 use super::disk::Disk;
 use super::hold::HoldState;
@@ -41,6 +42,7 @@ pub(crate) struct Options {
     pub(crate) memtable_budget_bytes: u64,
     pub(crate) log_budget_bytes: u64,
     pub(crate) segment_bytes: u64,
+    pub(crate) cache_bytes: u64,
     pub(crate) in_memory_budget_bytes: u64,
     pub(crate) compaction_threads: usize,
     /// What compactions read and write, together; 0: no limit.
@@ -68,7 +70,10 @@ pub(crate) struct Store {
     pub(crate) hold: RwLock<HoldState>,
     pub(crate) next_file: AtomicU64,
     pub(crate) dropped: DroppedFiles,
+    /// Block cache and open files.
+    pub(crate) shared: Arc<Shared>,
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
+    holding: Mutex<()>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) activity: ServerActivity,
@@ -112,6 +117,7 @@ impl Store {
         let started = clock.now();
         let rate = Rate::new(options.compaction_bytes_per_second);
         Self {
+            shared: Shared::new(disk.clone(), options.cache_bytes),
             disk,
             objects,
             clock,
@@ -128,6 +134,7 @@ impl Store {
             next_file: AtomicU64::new(1),
             dropped: DroppedFiles::default(),
             in_memory_bytes: Arc::default(),
+            holding: Mutex::new(()),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
             activity: ServerActivity::new(),
@@ -167,6 +174,11 @@ impl Store {
     /// A row's lock, exclusive: for what reads before it writes.
     pub(crate) fn lock_exclusive(&self, tablet: u64, row: &[u8]) -> RwLockWriteGuard<'_, ()> {
         self.rows[row_lock(tablet, row)].write()
+    }
+
+    /// All rows' locks, exclusive, in one order; nobody else holds more than one.
+    pub(crate) fn lock_all(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
+        self.rows.iter().map(RwLock::write).collect()
     }
 
     /// Logs entries of one row and puts them into the tablet's memtables. The caller holds the row's lock.
@@ -231,25 +243,30 @@ impl Store {
         while !state.stop && !self.work.changed.wait_until(&mut state, until).timed_out() {}
     }
 
-    /// Opens an SST, in memory if its family asks for that and the budget allows; `replaces` bytes in memory go for it.
-    pub(crate) fn open_sst(
-        &self,
-        meta: FileMeta,
-        in_memory: bool,
-        replaces: u64,
-    ) -> Result<Arc<Sst>> {
-        let held = self
-            .in_memory_bytes
-            .load(Ordering::Relaxed)
-            .saturating_sub(replaces);
-        let fits = held.saturating_add(meta.bytes) <= self.options.in_memory_budget_bytes;
-        Sst::open(
-            self.disk.as_ref(),
-            meta,
-            in_memory && fits,
-            &self.in_memory_bytes,
-            self.dropped.clone(),
-        )
+    /// Opens an SST that a manifest names, or is to name.
+    pub(crate) fn open_sst(&self, meta: FileMeta) -> Result<Arc<Sst>> {
+        Sst::open(&self.shared, meta, self.dropped.clone())
+    }
+
+    /// Holds the files of in-memory families in memory, each family's newest first, as far as the budget goes; lets go of the
+    /// others. In the background: what is not held is read through the cache.
+    pub(crate) fn hold_in_memory(&self) -> Result<()> {
+        let Some(_one) = self.holding.try_lock() else {
+            return Ok(());
+        };
+        for (table, tablet) in self.tablets() {
+            let (schema, state) = (table.schema(), tablet.state());
+            for family in &schema.record.families {
+                for file in state.files.get(&family.id).into_iter().flatten().rev() {
+                    if family.schema.in_memory {
+                        file.pin(&self.in_memory_bytes, self.options.in_memory_budget_bytes)?;
+                    } else {
+                        file.unpin();
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes flushed memtables off the budget's account.

@@ -17,12 +17,11 @@ use tablemount_api::{RowKey, Timestamp};
 use super::catalog::{Manifest, manifest_folder};
 use super::debt::WrittenBytes;
 use super::memtable::MemtableSet;
-use super::merge::{Cursor, MemtableCursor, MergeCursor};
 use super::objects::Objects;
 use super::pressure::Brake;
-use super::sst::{Sst, SstCursor};
+use super::sources::Sources;
+use super::sst::Sst;
 use super::stats::TabletActivity;
-use super::visible::WideSource;
 use crate::{Error, Result};
 
 /// What a tablet holds at one moment.
@@ -41,40 +40,16 @@ impl TabletState {
         self.frozen.iter().map(|(set, _)| set).chain([&self.active])
     }
 
-    /// A merge of one family's sources that may hold keys in `from..to`, and its sources of wider deletes.
-    pub(crate) fn sources(
-        &self,
-        family: u64,
-        sequence: u64,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> Result<(MergeCursor, Vec<WideSource>)> {
-        let memtables: Vec<_> = self
-            .memtables()
-            .filter_map(|set| set.family(family))
-            .collect();
-        let files = self
-            .files
-            .get(&family)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let mut cursors: Vec<Cursor> = memtables
-            .iter()
-            .map(|memtable| Cursor::Memtable(MemtableCursor::new(memtable.clone(), sequence)))
-            .collect();
-        for file in files.iter().filter(|file| file.overlaps(from, to)) {
-            cursors.push(Cursor::Sst(Box::new(SstCursor::new(file.clone())?)));
+    /// One family's sources, at a sequence number.
+    pub(crate) fn sources(&self, family: u64, sequence: u64) -> Sources {
+        Sources {
+            memtables: self
+                .memtables()
+                .filter_map(|set| set.family(family))
+                .collect(),
+            files: self.files.get(&family).cloned().unwrap_or_default(),
+            sequence,
         }
-        let wide = memtables
-            .into_iter()
-            .filter(|memtable| memtable.has_wide())
-            .map(WideSource::Memtable);
-        let files = files
-            .iter()
-            .filter(|file| !file.wide.is_empty())
-            .cloned()
-            .map(WideSource::Sst);
-        Ok((MergeCursor::new(cursors), wide.chain(files).collect()))
     }
 
     pub(crate) fn memtable_bytes(&self) -> u64 {
@@ -206,17 +181,6 @@ impl Tablet {
         // The one before stays, for a look at what was.
         objects.clean_numbered(&folder, number - 1);
         Ok(())
-    }
-
-    /// Puts another reader of the same file in the place of one.
-    pub(crate) fn replace_file(&self, family: u64, again: &Arc<Sst>) {
-        self.swap(|state| {
-            let files = state.files.entry(family).or_default();
-            files
-                .iter_mut()
-                .filter(|file| file.meta.path == again.meta.path)
-                .for_each(|file| *file = again.clone());
-        });
     }
 
     /// All up to this sequence number is in SSTs.

@@ -1,238 +1,90 @@
-//! Visibility: which of a family's stored entries a reader sees, and which a compaction keeps.
+//! Visibility: which of a family's stored entries a reader sees.
 //!
-//! One judge for both, [`Judge`]: of the entries at one (row, qualifier, timestamp) the highest sequence number wins, put or
-//! tombstone; then wider deletes hide what has a lower sequence number; then the GC rule collects, counting from the newest.
-//!
-//! **Invariants**: what a reader sees is the same before and after any flush or compaction. Versions are counted before any
-//! filter of the reader. A row's wider deletes are known before its first entry is judged, wherever a seek lands.
+//! **Invariants**: a cursor shows what [`Judge`] says, whatever order it is sought in; it stands at the cell that it returned
+//! last, whose key and value it lends; it looks no longer than its patience without showing a cell, and then says where it is.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::time::Instant;
 
 use bytes::Bytes;
-use tablemount_api::{GcRule, Timestamp};
+use tablemount_api::Timestamp;
 
-use super::keys::{self, Parts};
-use super::memtable::Memtable;
-use super::merge::{MergeCursor, Stored};
-use super::sst::Sst;
-use super::wide::{self, WideDelete};
+use super::entry::Stored;
+use super::judge::{Judge, Verdict};
+use super::keys;
+use super::merge::{MergeCursor, damaged};
 use crate::{Error, Result};
 
-/// Where a family's wider deletes stand.
-#[derive(Clone)]
-pub(crate) enum WideSource {
-    Memtable(Arc<Memtable>),
-    Sst(Arc<Sst>),
-}
-
-impl WideSource {
-    fn any(&self, bounds: &(Vec<u8>, Vec<u8>), sequence: u64) -> bool {
-        match self {
-            Self::Memtable(memtable) => memtable.any_wide(&bounds.0, &bounds.1, sequence),
-            Self::Sst(sst) => sst.any_wide(&bounds.0, &bounds.1, sequence),
-        }
-    }
-
-    fn collect(&self, bounds: &(Vec<u8>, Vec<u8>), out: &mut Vec<WideDelete>) {
-        match self {
-            Self::Memtable(memtable) => memtable.wide(&bounds.0, &bounds.1, out),
-            Self::Sst(sst) => sst.wide(&bounds.0, &bounds.1, out),
-        }
-    }
-}
-
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// A cell that readers see.
-    Visible,
-    /// Overwritten, or hidden by a wider delete.
-    Hidden,
-    /// A tombstone that won.
-    Tombstone,
-    /// Collected by the GC rule, as are all older versions of the column.
-    Collected,
-}
-
-/// Judges entries in key order.
-pub(crate) struct Judge {
-    wide: Vec<WideSource>,
-    sequence: u64,
-    gc_rule: GcRule,
-    now: Timestamp,
-    /// The row, encoded, and the column; empty before the first entry.
-    row: Vec<u8>,
-    column: Vec<u8>,
-    /// Entries of the row with a lower sequence number are deleted.
-    family_delete: u64,
-    row_has_column_deletes: bool,
-    column_deletes: Vec<WideDelete>,
-    newer: u64,
-    last_timestamp: Option<Timestamp>,
-}
-
-impl Judge {
-    /// For a reader at `sequence`, or a compaction (`u64::MAX`); sources without wider deletes may be left out of `wide`.
-    pub(crate) fn new(
-        wide: Vec<WideSource>,
-        sequence: u64,
-        gc_rule: GcRule,
-        now: Timestamp,
-    ) -> Self {
-        Self {
-            wide,
-            sequence,
-            gc_rule,
-            now,
-            row: Vec::new(),
-            column: Vec::new(),
-            family_delete: 0,
-            row_has_column_deletes: false,
-            column_deletes: Vec::new(),
-            newer: 0,
-            last_timestamp: None,
-        }
-    }
-
-    /// What the entry is. Inside a column entries must come without gaps from its newest on.
-    pub(crate) fn judge(&mut self, parts: &Parts<'_>, stored: &Stored) -> Verdict {
-        if parts.column != self.column {
-            self.enter_column(parts);
-        }
-        if self.last_timestamp.replace(parts.timestamp) == Some(parts.timestamp) {
-            return Verdict::Hidden;
-        }
-        if *stored == Stored::Tombstone {
-            return Verdict::Tombstone;
-        }
-        let deleted = |delete: &WideDelete| delete.hides(parts.timestamp, parts.sequence);
-        if parts.sequence < self.family_delete || self.column_deletes.iter().any(deleted) {
-            return Verdict::Hidden;
-        }
-        if self.gc_rule.collects(self.newer, parts.timestamp, self.now) {
-            return Verdict::Collected;
-        }
-        self.newer += 1;
-        Verdict::Visible
-    }
-
-    /// The row being judged, encoded.
-    pub(crate) fn row(&self) -> &[u8] {
-        &self.row
-    }
-
-    /// The column being judged, encoded with its row.
-    pub(crate) fn column(&self) -> &[u8] {
-        &self.column
-    }
-
-    /// Forgets the place, so that a seek backwards is judged afresh.
-    fn reset(&mut self) {
-        self.row.clear();
-        self.column.clear();
-    }
-
-    fn enter_column(&mut self, parts: &Parts<'_>) {
-        if parts.row != self.row {
-            self.enter_row(parts.row);
-        }
-        self.column.clear();
-        self.column.extend_from_slice(parts.column);
-        self.newer = 0;
-        self.last_timestamp = None;
-        self.column_deletes.clear();
-        if self.row_has_column_deletes {
-            let bounds = wide::column_bounds(parts.row, &parts.column[parts.row.len()..]);
-            self.wide
-                .iter()
-                .for_each(|source| source.collect(&bounds, &mut self.column_deletes));
-            self.column_deletes
-                .retain(|delete| delete.sequence <= self.sequence);
-        }
-    }
-
-    fn enter_row(&mut self, row: &[u8]) {
-        self.row.clear();
-        self.row.extend_from_slice(row);
-        self.family_delete = 0;
-        self.row_has_column_deletes = false;
-        if self.wide.is_empty() {
-            return;
-        }
-        let visible = |delete: &&WideDelete| delete.sequence <= self.sequence;
-        let mut found = Vec::new();
-        let bounds = wide::family_bounds(row);
-        self.wide
-            .iter()
-            .for_each(|source| source.collect(&bounds, &mut found));
-        self.family_delete = found
-            .iter()
-            .filter(visible)
-            .map(|delete| delete.sequence)
-            .max()
-            .unwrap_or(0);
-        let bounds = wide::columns_bounds(row);
-        self.row_has_column_deletes = self
-            .wide
-            .iter()
-            .any(|source| source.any(&bounds, self.sequence));
-    }
-}
-
-/// A cell that a reader sees; its row and column are the cursor's.
+/// A cell that a reader sees, on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VisibleCell {
     pub(crate) timestamp: Timestamp,
     pub(crate) value: Bytes,
 }
 
+/// What a cursor found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A cell; the cursor stands at it.
+    Cell(Timestamp),
+    /// Nothing more before the end.
+    Nothing,
+    /// Nothing for too long; all up to the version of this timestamp in the cursor's column is seen.
+    NotYet(Timestamp),
+}
+
 /// The visible cells of one family in one tablet, in order.
 pub(crate) struct FamilyCursor {
     merge: MergeCursor,
     judge: Judge,
-    /// Keys from here on are not shown.
-    end: Option<Vec<u8>>,
+    /// Keys from here on are not shown; empty: all are.
+    end: Vec<u8>,
+    above: Vec<u8>,
     /// The merge stands at the cell returned last.
     consumed: bool,
-    steps: u64,
-    patience: Patience,
+    steps: u32,
+    until: Instant,
 }
 
-/// How long a cursor may go on without showing a cell.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    pub(crate) until: std::time::Instant,
-}
-
-impl Patience {
-    pub(crate) fn check(&self) -> Result<()> {
-        if std::time::Instant::now() < self.until {
-            return Ok(());
-        }
-        Err(Error::Deadline(
-            "the read found nothing more within its deadline; narrow its bounds".to_owned(),
-        ))
-    }
-}
+/// Entries looked at between looks at the clock.
+const STEPS: u32 = 4096;
 
 impl FamilyCursor {
-    pub(crate) fn new(merge: MergeCursor, judge: Judge, patience: Patience) -> Self {
+    /// Looks on without a cell to show until `until`.
+    pub(crate) fn new(merge: MergeCursor, judge: Judge, until: Instant) -> Self {
         Self {
             merge,
             judge,
-            end: None,
+            end: Vec::new(),
+            above: Vec::new(),
             consumed: false,
             steps: 0,
-            patience,
+            until,
         }
     }
 
     /// Goes to a row or column (encoded), or the first after it; shows nothing from `end` (encoded) on.
-    pub(crate) fn seek(&mut self, encoded: &[u8], end: Option<Vec<u8>>) -> Result<()> {
-        self.judge.reset();
-        self.end = end;
-        self.consumed = false;
+    pub(crate) fn seek(&mut self, encoded: &[u8], end: Option<&[u8]>) -> Result<()> {
+        self.reset(end);
         self.merge.seek(encoded)
+    }
+
+    /// Goes to a column (encoded) of which only the newest cells are wanted; `newest` is by source the highest timestamp.
+    pub(crate) fn seek_column(
+        &mut self,
+        column: &[u8],
+        end: &[u8],
+        newest: &[Option<Timestamp>],
+    ) -> Result<()> {
+        self.reset(Some(end));
+        self.merge.seek_column(column, newest)
+    }
+
+    fn reset(&mut self, end: Option<&[u8]>) {
+        self.judge.reset();
+        self.end.clear();
+        self.end.extend_from_slice(end.unwrap_or_default());
+        self.consumed = false;
     }
 
     /// Goes on to a row or column that is not before the present place.
@@ -243,48 +95,85 @@ impl FamilyCursor {
 
     /// Goes past the column of the cell returned last.
     pub(crate) fn skip_column(&mut self) -> Result<()> {
-        let next = keys::above(self.judge.column());
-        self.seek_forward(&next)
+        self.consumed = false;
+        set_above(&mut self.above, self.judge.column());
+        self.merge.skip_prefix(self.judge.column(), &self.above)
     }
 
     /// Goes past the row of the cell returned last.
     pub(crate) fn skip_row(&mut self) -> Result<()> {
-        let next = keys::above(self.judge.row());
-        self.seek_forward(&next)
+        self.consumed = false;
+        set_above(&mut self.above, self.judge.row());
+        self.merge.skip_prefix(self.judge.row(), &self.above)
     }
 
-    /// The next visible cell.
-    pub(crate) fn next(&mut self) -> Result<Option<VisibleCell>> {
+    /// Looks for the next visible cell.
+    pub(crate) fn next(&mut self) -> Result<Found> {
         if std::mem::take(&mut self.consumed) {
             self.merge.next()?;
         }
         loop {
             let Some(key) = self.merge.key() else {
-                return Ok(None);
+                return Ok(Found::Nothing);
             };
-            if self.end.as_ref().is_some_and(|end| key >= end.as_slice()) {
-                return Ok(None);
+            if !self.end.is_empty() && key >= self.end.as_slice() {
+                return Ok(Found::Nothing);
             }
-            let parts = keys::parse(key)
-                .ok_or_else(|| Error::Corrupt("a stored key is damaged".to_owned()))?;
             let Some(stored) = self.merge.stored() else {
-                return Ok(None);
+                return Ok(Found::Nothing);
             };
-            let timestamp = parts.timestamp;
-            let verdict = self.judge.judge(&parts, &stored);
-            self.steps += 1;
-            if self.steps.is_multiple_of(4096) {
-                self.patience.check()?;
-            }
-            match (verdict, stored) {
-                (Verdict::Visible, Stored::Put(value)) => {
+            let (verdict, timestamp) = self.judge.judge(key, &stored)?;
+            match verdict {
+                Verdict::Visible => {
                     self.consumed = true;
-                    return Ok(Some(VisibleCell { timestamp, value }));
+                    return Ok(Found::Cell(timestamp));
                 }
-                (Verdict::Collected, _) => self.skip_column()?,
-                _ => self.merge.next()?,
+                Verdict::Collected => self.skip_column()?,
+                Verdict::RowsDeleted => {
+                    let mut above = std::mem::take(&mut self.above);
+                    self.judge.end_of_deleted_rows(&mut above);
+                    self.above = above;
+                    self.merge.seek_forward(&self.above)?;
+                }
+                Verdict::Hidden | Verdict::Tombstone => self.merge.next()?,
+            }
+            self.steps += 1;
+            if self.steps >= STEPS {
+                self.steps = 0;
+                if Instant::now() >= self.until {
+                    return Ok(Found::NotYet(timestamp));
+                }
             }
         }
+    }
+
+    /// The next visible cell with its value; that it is long in coming is an error.
+    pub(crate) fn next_cell(&mut self) -> Result<Option<VisibleCell>> {
+        match self.next()? {
+            Found::Nothing => Ok(None),
+            Found::Cell(timestamp) => Ok(Some(VisibleCell {
+                timestamp,
+                value: self.value(None)?,
+            })),
+            Found::NotYet(_) => Err(Error::Deadline(
+                "the read found nothing more within its deadline; narrow its bounds".to_owned(),
+            )),
+        }
+    }
+
+    /// What is stored of the cell returned last.
+    pub(crate) fn stored(&self) -> Stored<'_> {
+        self.merge.stored().unwrap_or(Stored::TOMBSTONE)
+    }
+
+    /// Length of the value of the cell returned last.
+    pub(crate) fn length(&self) -> Result<u64> {
+        self.stored().value_length().ok_or_else(damaged)
+    }
+
+    /// The value of the cell returned last, or a part of it inside its length.
+    pub(crate) fn value(&self, range: Option<Range<u64>>) -> Result<Bytes> {
+        self.merge.value(range)
     }
 
     /// The row of the cell returned last, encoded.
@@ -297,13 +186,26 @@ impl FamilyCursor {
         self.judge.column()
     }
 
-    /// The row (encoded) of the last entry below `encoded`, whether or not anything in it is visible. Seek before reading on.
-    pub(crate) fn row_below(&mut self, encoded: &[u8]) -> Result<Option<Vec<u8>>> {
-        let Some(key) = self.merge.last_below(encoded)? else {
-            return Ok(None);
-        };
-        let parts = keys::parse(&key)
-            .ok_or_else(|| Error::Corrupt("a stored key is damaged".to_owned()))?;
-        Ok(Some(parts.row.to_vec()))
+    /// Starts a walk down over rows.
+    pub(crate) fn start_down(&mut self) {
+        self.merge.forget_below();
     }
+
+    /// The row (encoded) of the last entry below `bound`, whether or not anything in it is visible. Bounds go down.
+    pub(crate) fn row_below(&mut self, bound: &[u8]) -> Result<Option<&[u8]>> {
+        self.merge.row_below(bound)
+    }
+
+    /// Goes into `row`, which `row_below` found, at `from`.
+    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8], end: &[u8]) -> Result<()> {
+        self.reset(Some(end));
+        self.merge.enter_row(row, from)
+    }
+}
+
+/// The lowest key above all that start with `encoded`, into a buffer.
+fn set_above(above: &mut Vec<u8>, encoded: &[u8]) {
+    above.clear();
+    above.extend_from_slice(encoded);
+    keys::raise(above);
 }

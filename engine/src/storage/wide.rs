@@ -2,12 +2,15 @@
 //! sequence number, and stand apart from cells, so that a seek into the middle of a row still meets them.
 //!
 //! ```text
-//! key = row (encoded) ‖ 00 ‖ !sequence                          a family's cells in the row
-//!     = row (encoded) ‖ 01 ‖ escape(qualifier) 00 01 ‖ !sequence   a column's versions
+//! key   = row (encoded) ‖ 00 ‖ !sequence                            a family's cells in the row
+//!       = row (encoded) ‖ 01 ‖ escape(qualifier) 00 01 ‖ !sequence   a column's versions
+//! value = min i64 │ max i64
 //! ```
 
-use bytes::Bytes;
 use tablemount_api::Timestamp;
+
+use super::entry::Stored;
+use super::keys;
 
 /// Hides entries with a lower sequence number and a timestamp in `min..=max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,32 @@ impl WideDelete {
     pub(crate) fn hides(&self, timestamp: Timestamp, sequence: u64) -> bool {
         sequence < self.sequence && self.min <= timestamp && timestamp <= self.max
     }
+
+    /// Whether it hides all that `other` hides.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        other.sequence <= self.sequence && self.min <= other.min && other.max <= self.max
+    }
+
+    /// The value stored under its key.
+    pub(crate) fn encode(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        out[..8].copy_from_slice(&self.min.0.to_le_bytes());
+        out[8..].copy_from_slice(&self.max.0.to_le_bytes());
+        out
+    }
+
+    /// From key and value; `None`: damaged.
+    pub(crate) fn decode(key: &[u8], stored: Stored<'_>) -> Option<Self> {
+        let time = |at: usize| {
+            let bytes = stored.bytes.get(at..at + 8)?.first_chunk()?;
+            Some(Timestamp(i64::from_le_bytes(*bytes)))
+        };
+        Some(Self {
+            min: time(0)?,
+            max: time(8)?,
+            sequence: keys::sequence_of(key)?,
+        })
+    }
 }
 
 /// The key of a delete of the family's cells in `row` (encoded).
@@ -34,49 +63,15 @@ pub(crate) fn column_key(row: &[u8], qualifier: &[u8], sequence: u64) -> Vec<u8>
     [row, &[1], qualifier, &(!sequence).to_be_bytes()].concat()
 }
 
-/// The sequence number in a key.
-pub(crate) fn sequence_of(key: &[u8]) -> Option<u64> {
-    key.last_chunk().map(|tail| !u64::from_be_bytes(*tail))
-}
-
-/// Bounds of the keys of a row's family deletes.
-pub(crate) fn family_bounds(row: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    ([row, &[0]].concat(), [row, &[1]].concat())
-}
-
-/// Bounds of the keys of all column deletes in a row.
-pub(crate) fn columns_bounds(row: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    ([row, &[1]].concat(), [row, &[2]].concat())
-}
-
-/// Bounds of the keys of a column's deletes; `qualifier` encoded.
-pub(crate) fn column_bounds(row: &[u8], qualifier: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let from = [row, &[1], qualifier].concat();
-    let to = super::keys::above(&from);
-    (from, to)
-}
-
-/// Wider deletes by key, as an SST holds them.
-pub(crate) type WideList = Vec<(Bytes, WideDelete)>;
-
-fn between<'a>(
-    list: &'a WideList,
-    from: &[u8],
-    to: &'a [u8],
-) -> impl Iterator<Item = &'a WideDelete> {
-    let start = list.partition_point(|(key, _)| key.as_ref() < from);
-    list[start..]
-        .iter()
-        .take_while(move |(key, _)| key.as_ref() < to)
-        .map(|(_, delete)| delete)
-}
-
-/// The deletes of a sorted list whose keys lie in the bounds.
-pub(crate) fn in_bounds(list: &WideList, from: &[u8], to: &[u8], out: &mut Vec<WideDelete>) {
-    out.extend(between(list, from, to).copied());
-}
-
-/// Whether a delete of a sorted list in the bounds has a sequence number of at most `sequence`.
-pub(crate) fn any_in_bounds(list: &WideList, from: &[u8], to: &[u8], sequence: u64) -> bool {
-    between(list, from, to).any(|delete| delete.sequence <= sequence)
+/// What a key's delete is of: the row, encoded, and the qualifier, encoded; no qualifier: the family. `None`: damaged.
+pub(crate) fn parse(key: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let body = key.get(..key.len().checked_sub(8)?)?;
+    let row = keys::first(body)?;
+    match body[row.len()..].split_first()? {
+        (0, []) => Some((row, None)),
+        (1, qualifier) if keys::first(qualifier)?.len() == qualifier.len() => {
+            Some((row, Some(qualifier)))
+        }
+        _ => None,
+    }
 }

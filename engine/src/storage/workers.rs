@@ -139,7 +139,7 @@ fn flush_once(store: &Store) -> Next {
 }
 
 fn compact_once(store: &Store) -> Next {
-    let cleaned = store.remove_dropped();
+    let cleaned = store.remove_dropped().and(store.hold_in_memory());
     counters::debt(&store.debt());
     if let Some(merge) = store.next_merge(None) {
         // Another thread may find more to do.

@@ -5,6 +5,7 @@ mod docs;
 mod limits;
 mod reads;
 mod refusals;
+mod rows;
 mod servers;
 mod stats;
 mod support;

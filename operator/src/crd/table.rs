@@ -54,6 +54,13 @@ use tablemount_api::{InvalidModel, TableName};
         priority = 1
     ),
     printcolumn(
+        name = "Rows",
+        type_ = "integer",
+        description = "Its rows, an estimate",
+        json_path = ".status.stats.estimatedRows",
+        priority = 1
+    ),
+    printcolumn(
         name = "Table",
         type_ = "string",
         description = "The table's name on the server",
@@ -276,6 +283,8 @@ pub struct StatsStatus {
     pub disk_bytes: i64,
     /// Its files.
     pub files: i64,
+    /// Rows, added up over files: a row that is in several files counts several times until they are merged.
+    pub estimated_rows: i64,
     /// Bytes of cells that are in memory and the commit log, not in files yet.
     pub memtable_bytes: i64,
     /// Bytes that compactions still have to write, an estimate.

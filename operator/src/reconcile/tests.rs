@@ -131,6 +131,7 @@ async fn get_stats(
         files: 1,
         memtable_bytes: 0,
         estimated_debt_bytes: 0,
+        estimated_rows: 0,
         families: Vec::new(),
         tablets: Vec::new(),
     }))

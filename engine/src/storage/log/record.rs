@@ -4,6 +4,7 @@
 //! record = tablet u64 │ first sequence u64 │ server timestamp i64 │ row length u32 │ row │ entries u32 │ entry …
 //! entry  = family u64 │ op u8 │ qualifier length u32 │ qualifier │ a i64 │ b i64 │ value length u32 │ value
 //! op     = 0 put at a │ 1 delete the version at a │ 2 delete the column's versions a..=b │ 3 delete the family's cells
+//!        │ 4 delete the family's cells in rows from the record's on, up to the value (exclusive; empty: to the end)
 //! ```
 //!
 //! **Invariants**: entry i has sequence number first + i; the server timestamp is the highest that the tablet had given out
@@ -37,6 +38,10 @@ pub(crate) enum Op {
         max: Timestamp,
     },
     DeleteFamily,
+    /// In rows from the record's on, before `stop`; `None`: to the end.
+    DeleteRows {
+        stop: Option<Bytes>,
+    },
 }
 
 impl Entry {
@@ -50,6 +55,7 @@ impl Entry {
                 qualifier.len()
             }
             Op::DeleteFamily => 0,
+            Op::DeleteRows { stop } => stop.as_ref().map_or(0, Bytes::len),
         }
     }
 }
@@ -91,6 +97,10 @@ impl Record {
                     max,
                 } => (2, (qualifier, *min, *max, none.3)),
                 Op::DeleteFamily => (3, none),
+                Op::DeleteRows { stop } => {
+                    let stop = stop.as_ref().unwrap_or(none.3);
+                    (4, (none.0, none.1, none.2, stop))
+                }
             };
             out.push(code);
             push(out, qualifier);
@@ -143,6 +153,9 @@ fn decode_entry(payload: &mut Bytes) -> Option<Entry> {
             max: b,
         },
         3 => Op::DeleteFamily,
+        4 => Op::DeleteRows {
+            stop: (!value.is_empty()).then_some(value),
+        },
         _ => return None,
     };
     Some(Entry { family, op })
@@ -186,6 +199,10 @@ mod tests {
                     max: Timestamp(9),
                 }),
                 op(Op::DeleteFamily),
+                op(Op::DeleteRows {
+                    stop: Some(Bytes::from_static(b"stop")),
+                }),
+                op(Op::DeleteRows { stop: None }),
             ],
         }
     }

@@ -1,4 +1,4 @@
-//! Compression of blocks. The codec's number is in each block's trailer, so a file may hold blocks of several.
+//! Compression of blocks and values. The codec's number stands with each, so a file may hold several.
 
 use bytes::Bytes;
 use tablemount_api::Compression;
@@ -15,24 +15,24 @@ fn code(compression: Compression) -> u8 {
     }
 }
 
-/// The block compressed and its codec, or as it is (codec 0) where that is not larger.
-pub(crate) fn compress(compression: Compression, raw: Vec<u8>) -> (u8, Vec<u8>) {
+/// The bytes compressed and their codec; `None`: they are to stay as they are (codec 0), which is not larger.
+pub(crate) fn compress(compression: Compression, raw: &[u8]) -> Option<(u8, Vec<u8>)> {
     let packed = match compression {
-        Compression::None => None,
-        Compression::Lz4 => Some(lz4_flex::block::compress(&raw)),
-        Compression::Snappy => snap::raw::Encoder::new().compress_vec(&raw).ok(),
-        Compression::Zstd => zstd::bulk::compress(&raw, ZSTD_LEVEL).ok(),
+        Compression::None => return None,
+        Compression::Lz4 => lz4_flex::block::compress(raw),
+        Compression::Snappy => snap::raw::Encoder::new().compress_vec(raw).ok()?,
+        Compression::Zstd => zstd::bulk::compress(raw, ZSTD_LEVEL).ok()?,
     };
-    match packed {
-        Some(packed) if packed.len() < raw.len() => (code(compression), packed),
-        _ => (0, raw),
-    }
+    (packed.len() < raw.len()).then_some((code(compression), packed))
 }
 
-/// The block as it was; `None` if the bytes do not decompress to exactly `length` bytes.
-pub(crate) fn decompress(code: u8, packed: &Bytes, length: usize) -> Option<Bytes> {
+/// The longest that decompresses: a value's most, and room. A length from disk is not trusted beyond it.
+const MAX_RAW: usize = 128 << 20;
+
+/// The bytes as they were; `None` if they do not decompress to exactly `length` bytes, or are not compressed.
+pub(crate) fn decompress(code: u8, packed: &[u8], length: usize) -> Option<Bytes> {
+    (length <= MAX_RAW).then_some(())?;
     let raw: Bytes = match code {
-        0 => packed.clone(),
         1 => lz4_flex::block::decompress(packed, length).ok()?.into(),
         2 => {
             (snap::raw::decompress_len(packed).ok()? == length).then_some(())?;
@@ -64,8 +64,10 @@ mod tests {
             Compression::Zstd,
         ] {
             for raw in [text.clone(), noise.clone(), Vec::new()] {
-                let (code, packed) = compress(compression, raw.clone());
-                let packed = Bytes::from(packed);
+                let Some((code, packed)) = compress(compression, &raw) else {
+                    continue;
+                };
+                assert!(packed.len() < raw.len());
                 assert_eq!(
                     decompress(code, &packed, raw.len()).as_deref(),
                     Some(&raw[..]),
@@ -75,6 +77,8 @@ mod tests {
                 assert_eq!(decompress(9, &packed, raw.len()), None);
             }
         }
-        assert!(compress(Compression::Zstd, text.clone()).1.len() < text.len() / 10);
+        assert_eq!(compress(Compression::Lz4, &noise), None);
+        let (_, packed) = compress(Compression::Zstd, &text).expect("smaller");
+        assert!(packed.len() < text.len() / 10);
     }
 }

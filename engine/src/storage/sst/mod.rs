@@ -1,30 +1,43 @@
 //! SSTs: immutable sorted files, one family of one tablet each.
 //!
 //! ```text
-//! file   = data block … │ index block │ wide block │ properties (JSON) │ footer (56 B)
+//! file      = cells section │ wide section │ ranges block │ properties (JSON) │ footer (64 B)
+//! section   = data block, value chunk, index partition, filter … │ top index
 //! stored block = block's bytes, perhaps compressed │ codec u8 │ raw length u32 │ CRC-32C of all before u32
-//! index  = block of: last key of a data block → offset u64, stored length u32
-//! wide   = block of: wider delete's key → min i64, max i64
-//! footer = index, wide, properties as (offset u64, stored length u32) each │ zeros to 44 │ format u32 │ CRC-32C u32 │ "TMSS"
+//! partition = block of: fence → data block's offset u64, stored length u32
+//! top index = block of: fence → partition's offset u64, stored length u32, its filter's offset u64, stored length u32 (0: none)
+//! fence     = above all keys of what it stands for, at or below all that follow
+//! ranges    = block of: from, encoded ‖ !sequence → to, encoded (empty: to the end)
+//! footer    = top index of cells, of wider deletes, ranges, properties: offset u64, stored length u32 each (0: none)
+//!             │ zeros to 52 │ format u32 │ CRC-32C of the 56 bytes before u32 │ "TMSS"
 //! ```
 //!
 //! **Invariants**: never overwritten, names are never reused; every block is checked when it is read, and damage is reported with
 //! file and offset; no length from disk is trusted beyond the file's own length.
 
 pub(crate) mod block;
+mod bloom;
 mod compress;
-mod reader;
+mod cursor;
+mod file;
+mod section;
+mod stored;
 mod writer;
 
 use serde::{Deserialize, Serialize};
-use tablemount_api::{Base64, Timestamp};
+use tablemount_api::{Base64, BloomFilter, Timestamp};
 
-pub(crate) use reader::{DroppedFiles, Sst, SstCursor};
+pub(crate) use bloom::hash;
+pub(crate) use compress::decompress;
+pub(crate) use cursor::SstCursor;
+pub(crate) use file::{DroppedFiles, Section, Sst};
 pub(crate) use writer::SstWriter;
 
-const FOOTER: usize = 56;
+const FOOTER: usize = 64;
 const TRAILER: usize = 9;
 const MAGIC: &[u8; 4] = b"TMSS";
+/// An index partition ends at this size.
+const PARTITION_BYTES: usize = 4096;
 
 /// What a file holds; stands in the file and in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,32 +45,60 @@ const MAGIC: &[u8; 4] = b"TMSS";
 pub(crate) struct Properties {
     /// Cells and tombstones.
     pub(crate) entries: u64,
-    /// Wider deletes.
+    /// Of them tombstones.
+    pub(crate) tombstones: u64,
+    /// Distinct rows and columns of the entries.
+    pub(crate) rows: u64,
+    pub(crate) columns: u64,
+    /// Deletes of a column or of the family in a row.
     pub(crate) wide_deletes: u64,
+    /// Deletes of row ranges, as disjoint pieces.
+    pub(crate) range_deletes: u64,
     /// Bytes of keys and values before compression.
     pub(crate) raw_bytes: u64,
     /// Lowest and highest key; empty if there are only wider deletes.
     pub(crate) min_key: Base64,
     pub(crate) max_key: Base64,
+    /// The same of the wider deletes.
+    pub(crate) min_wide_key: Base64,
+    pub(crate) max_wide_key: Base64,
     pub(crate) min_timestamp: Timestamp,
     pub(crate) max_timestamp: Timestamp,
+    /// Over entries and deletes.
     pub(crate) min_sequence: u64,
     pub(crate) max_sequence: u64,
+    /// Over entries only.
+    pub(crate) max_cell_sequence: u64,
+    /// Of what the filters are.
+    pub(crate) bloom_filter: BloomFilter,
 }
 
 impl Properties {
-    fn empty() -> Self {
+    fn empty(bloom_filter: BloomFilter) -> Self {
         Self {
             entries: 0,
+            tombstones: 0,
+            rows: 0,
+            columns: 0,
             wide_deletes: 0,
+            range_deletes: 0,
             raw_bytes: 0,
             min_key: Base64::default(),
             max_key: Base64::default(),
+            min_wide_key: Base64::default(),
+            max_wide_key: Base64::default(),
             min_timestamp: Timestamp::MAX,
             max_timestamp: Timestamp::MIN,
             min_sequence: u64::MAX,
             max_sequence: 0,
+            max_cell_sequence: 0,
+            bloom_filter,
         }
+    }
+
+    fn saw_sequence(&mut self, sequence: u64) {
+        self.min_sequence = self.min_sequence.min(sequence);
+        self.max_sequence = self.max_sequence.max(sequence);
     }
 }
 
@@ -74,14 +115,17 @@ pub(crate) struct FileMeta {
 
 /// Where a block lies in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Handle {
-    offset: u64,
-    length: u32,
+pub(crate) struct Handle {
+    pub(crate) offset: u64,
+    /// With its trailer; 0: there is no such block.
+    pub(crate) length: u32,
 }
 
 impl Handle {
-    fn encode(self) -> [u8; 12] {
-        let mut out = [0; 12];
+    const BYTES: usize = 12;
+
+    fn encode(self) -> [u8; Self::BYTES] {
+        let mut out = [0; Self::BYTES];
         out[..8].copy_from_slice(&self.offset.to_le_bytes());
         out[8..].copy_from_slice(&self.length.to_le_bytes());
         out

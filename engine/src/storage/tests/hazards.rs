@@ -129,13 +129,11 @@ fn hazard_05_wider_deletes_hide_wherever_a_seek_lands() {
 fn hazard_06_a_partial_compaction_keeps_tombstones_that_are_needed() {
     let subject = Subject::new(vec![versions("f", 1)]);
     let filler = |n: usize| put("f", "filler", 1, &"x".repeat(n));
-    subject.write(
-        "r",
-        vec![
-            put("f", "q", 10, "deleted"),
-            put("f", "big", 1, &"y".repeat(100_000)),
-        ],
-    );
+    let mut large: Vec<_> = (0..20)
+        .map(|i| put("f", &format!("large{i}"), 1, &"y".repeat(5000)))
+        .collect();
+    large.push(put("f", "q", 10, "deleted"));
+    subject.write("r", large);
     subject.flush();
     for i in 0..4 {
         subject.write(

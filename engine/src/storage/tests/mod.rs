@@ -1,10 +1,13 @@
 //! Tests of the store as a whole, on the simulated disk: hazards by name, and a random schedule against the model.
 
+mod compactions;
 mod hazards;
+mod hold;
 mod model;
 mod recovery;
 mod rules;
 mod stats;
+mod threads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -67,6 +70,7 @@ fn options() -> Options {
         memtable_budget_bytes: 64 << 20,
         log_budget_bytes: 1 << 20,
         segment_bytes: 16 << 10,
+        cache_bytes: 256 << 10,
         in_memory_budget_bytes: 1 << 20,
         compaction_threads: 2,
         compaction_bytes_per_second: 0,

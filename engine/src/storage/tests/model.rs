@@ -1,10 +1,14 @@
 //! Random schedules against the model: writes, deletes of every kind, read-modify-writes, reads in both directions and at times,
 //! flushes, compactions, schema changes, reopenings and crashes, from a seed. What is visible must be what the model shows.
 
-use tablemount_api::{CellCheck, CellContent, Position};
+use tablemount_api::{
+    BloomFilter, CellCheck, CellContent, CompressionScope, DeleteRows, Hold, Position,
+};
 
 use super::*;
+use crate::delete_rows;
 use crate::memory_engine::MemoryEngine;
+use crate::storage::compactor::Merge;
 use crate::storage::sim::Random;
 
 /// Schedules of a plain run; `TABLEMOUNT_MODEL_SCHEDULES` sets another number.
@@ -17,6 +21,8 @@ const QUALIFIERS: [&str; 5] = ["", "q", "q\0", "qq", "r"];
 struct Schedule {
     random: Random,
     subject: Option<Subject>,
+    /// Merges that began and are not done.
+    merges: Vec<Merge>,
     /// What was written, and the part of it that is durable.
     written: MemoryEngine,
     durable: MemoryEngine,
@@ -32,6 +38,12 @@ fn families(random: &mut Random) -> Vec<FamilySchema> {
     ];
     for family in &mut families {
         family.compression = *random.pick(&[Plain, Lz4, Snappy, Zstd]);
+        family.compression_scope =
+            *random.pick(&[CompressionScope::Block, CompressionScope::Record]);
+        family.bloom_filter =
+            *random.pick(&[BloomFilter::None, BloomFilter::Row, BloomFilter::RowColumn]);
+        family.block_cache = random.chance(75);
+        family.block_bytes = 1024;
         family.in_memory = random.chance(25);
     }
     families
@@ -65,6 +77,7 @@ impl Schedule {
         Self {
             random,
             subject: Some(Subject { disk, clock, store }),
+            merges: Vec::new(),
             written,
             durable,
         }
@@ -78,12 +91,13 @@ impl Schedule {
         let step = 1000 + (self.random.next() % 10_000_000) as i64;
         self.subject().clock.advance(step);
         match self.random.below(100) {
-            0..45 => self.mutate(),
+            0..44 => self.mutate(),
+            44 => self.delete_rows(),
             45..60 => self.commit(),
             60..88 => self.read(),
             88..92 => self.flush(),
             92..94 => self.compact(),
-            94..95 => self.subject().compact_fully(),
+            94..95 => self.compact_fully(),
             95..97 => self.change_schema(),
             97..98 => self.reopen(),
             98..99 => self.fail_and_crash(),
@@ -102,20 +116,50 @@ impl Schedule {
         self.commit();
     }
 
+    /// Begins merges, or ends those that began, whatever came between; at times the store is held or released.
     fn compact(&mut self) {
-        self.subject()
-            .each(|store, table, tablet| store.compact(table, tablet).map(drop))
-            .expect("compact");
-        self.subject().store.remove_dropped().expect("remove");
+        let begin = self.random.chance(50);
+        if self.random.chance(10) {
+            let hold = Hold {
+                held: !self.subject().store.held(),
+                ..Hold::default()
+            };
+            self.subject().store.set_hold(&hold).expect("set hold");
+        }
+        if begin {
+            let begun = self.subject().store.next_merge(None);
+            self.merges.extend(begun);
+        } else {
+            self.end_merges();
+            self.subject()
+                .each(|store, table, tablet| store.compact(table, tablet).map(drop))
+                .expect("compact");
+        }
+        let store = &self.subject().store;
+        store.remove_dropped().expect("remove");
+        store.hold_in_memory().expect("load");
+    }
+
+    fn end_merges(&mut self) {
+        for merge in std::mem::take(&mut self.merges) {
+            self.subject().store.merge(&merge).expect("merge");
+        }
+    }
+
+    fn compact_fully(&mut self) {
+        self.end_merges();
+        self.subject().compact_fully();
     }
 
     fn reopen(&mut self) {
         self.flush();
+        self.merges.clear();
         self.subject = self.subject.take().map(Subject::reopen);
     }
 
     /// What was not durable is gone, all of it, or all of it is there.
     fn crash(&mut self) {
+        self.merges.clear();
         let mut random = self.random.clone();
         self.subject = self
             .subject
@@ -137,6 +181,7 @@ impl Schedule {
 
     /// Some call of a flush, compaction or commit fails, and all after it; then the power goes.
     fn fail_and_crash(&mut self) {
+        self.merges.clear();
         let calls = self.random.below(25);
         let subject = self.subject.as_ref().expect("open");
         subject.disk.fail_in(calls);
@@ -230,6 +275,32 @@ impl Schedule {
         }
     }
 
+    /// Deletes a range of rows, a prefix, or all.
+    fn delete_rows(&mut self) {
+        let random = &mut self.random;
+        let (a, b) = (row(random.word(&ROWS)), row(random.word(&ROWS)));
+        let mut rows = DeleteRows::default();
+        match random.below(4) {
+            0 => rows.prefix = Some(value("a")),
+            1 => rows.start = Some(a),
+            2 if a < b => (rows.start, rows.stop) = (Some(a), Some(b)),
+            2 => rows.stop = Some(a),
+            _ => rows.all = random.chance(30),
+        }
+        if rows.validate().is_err() {
+            return;
+        }
+        let store = &self.subject().store;
+        let table_now = store.table(&table()).expect("table");
+        delete_rows::log(store, &table_now, &rows).expect("log");
+        let prefix = rows.prefix.as_ref().map(|prefix| prefix.0.clone());
+        self.written.delete_rows(&table(), |key| {
+            prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix))
+                && rows.start.as_ref().is_none_or(|start| start.bytes() <= key)
+                && rows.stop.as_ref().is_none_or(|stop| key < stop.bytes())
+        });
+    }
+
     fn read(&mut self) {
         let request = read_request(&mut self.random);
         let now = self.subject().clock.now();
@@ -251,10 +322,9 @@ fn mutation(random: &mut Random) -> Mutation {
     };
     match random.below(20) {
         0..9 => {
-            let text = random
-                .below(5)
-                .to_string()
-                .repeat(1 + random.below(300) as usize % 37);
+            let text = random.below(5).to_string().repeat(
+                1 + random.below(300) as usize % 37 * if random.chance(8) { 60 } else { 1 },
+            );
             let timestamp = random.chance(70).then(|| time(random));
             Mutation::Put {
                 family: name,

@@ -297,7 +297,7 @@ fn foreign_folders_and_other_formats_are_refused() {
     other[4] = 7;
     assert_eq!(
         put_object("store", other),
-        "store has format 7; this version reads format 0"
+        "store has format 7; this version reads format 1"
     );
     assert_eq!(
         put_object("store", b"text".to_vec()),

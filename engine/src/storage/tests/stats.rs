@@ -46,6 +46,13 @@ fn bytes_move_from_memtables_to_files() {
     let after = stats(&subject);
     assert_eq!((after.files, after.memtable_bytes), (2, 0));
     assert_eq!((of(&after, "f").entries, of(&after, "g").entries), (2, 1));
+    assert_eq!(
+        (
+            of(&after, "f").estimated_rows,
+            of(&after, "g").estimated_rows
+        ),
+        (2, 1)
+    );
     let on_disk: u64 = subject
         .store
         .objects
@@ -183,17 +190,85 @@ fn an_in_memory_family_that_does_not_fit_says_so() {
     let subject = Subject::new(vec![in_memory, plain("f")]);
     subject.write("a", vec![put("m", "q", 1, "x"), put("f", "q", 1, "x")]);
     subject.flush();
+    let loading = of(&stats(&subject), "m").in_memory.expect("in memory");
+    assert!(!loading.fits && loading.held_bytes == 0, "{loading:?}");
+    subject.store.hold_in_memory().expect("loaded");
     let small = stats(&subject);
     let memory = of(&small, "m").in_memory.expect("in memory");
     assert!(memory.fits && memory.held_bytes == memory.wanted_bytes && memory.held_bytes > 0);
     assert_eq!(of(&small, "f").in_memory, None);
     // The budget is 1 MiB.
-    subject.write("b", vec![put("m", "q", 1, &"x".repeat(2 << 20))]);
+    for key in 0..300 {
+        subject.write(
+            &format!("b{key}"),
+            vec![put("m", "q", 1, &"x".repeat(8 << 10))],
+        );
+    }
     subject.flush();
+    subject.store.hold_in_memory().expect("loaded");
     let memory = of(&stats(&subject), "m").in_memory.expect("in memory");
     assert!(
         !memory.fits && memory.held_bytes < memory.wanted_bytes,
         "{memory:?}"
     );
     assert_eq!(memory.held_bytes, subject.store.stats().in_memory_bytes);
+}
+
+#[test]
+fn rows_are_estimated_too_high_until_files_merge() {
+    let subject = Subject::new(vec![plain("f"), plain("g")]);
+    for key in ["a", "b", "c"] {
+        subject.write(
+            key,
+            vec![
+                put("f", "q", 1, "x"),
+                put("f", "r", 1, "x"),
+                put("g", "q", 1, "x"),
+            ],
+        );
+    }
+    assert_eq!(of(&stats(&subject), "f").estimated_rows, 3, "in memtables");
+    subject.flush();
+    subject.write("a", vec![put("f", "q", 2, "x")]);
+    subject.write("d", vec![put("f", "q", 2, "x")]);
+    let estimated = |subject: &Subject| stats(subject).estimated_rows;
+    assert_eq!(estimated(&subject), 5, "a counts twice");
+    subject.flush();
+    assert_eq!(estimated(&subject), 5);
+    subject.compact_fully();
+    assert_eq!(estimated(&subject), 4);
+    assert_eq!(of(&stats(&subject), "g").estimated_rows, 3);
+}
+
+#[test]
+fn blocks_that_are_read_are_counted_to_their_family() {
+    let subject = Subject::new(vec![plain("f"), plain("g")]);
+    for key in 0..100 {
+        subject.write(
+            &format!("r{key:03}"),
+            vec![put("f", "q", 1, &"x".repeat(1000)), put("g", "q", 1, "x")],
+        );
+    }
+    subject.flush();
+    let before = of(&stats(&subject), "f").cache_bytes;
+    subject.texts(&ReadRequest {
+        families: vec![family("f")],
+        ..ReadRequest::default()
+    });
+    let after = of(&stats(&subject), "f").cache_bytes;
+    assert!(after > before + 90_000, "{before} {after}");
+    assert!(of(&stats(&subject), "g").cache_bytes < 10_000);
+    let server = subject.store.stats();
+    assert!(server.cache_bytes >= after && server.cache_bytes <= server.cache_budget_bytes);
+    assert!(server.cache_misses >= 25 && server.cache_hits < server.cache_misses);
+    subject.texts(&ReadRequest {
+        families: vec![family("f")],
+        ..ReadRequest::default()
+    });
+    assert!(subject.store.stats().cache_hits >= 25);
+    subject.compact_fully();
+    assert!(
+        of(&stats(&subject), "f").cache_bytes < 10_000,
+        "the files read are gone"
+    );
 }

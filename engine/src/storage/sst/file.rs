@@ -1,0 +1,429 @@
+//! An SST, open: footer, properties, top indexes and range deletes in memory; all other blocks through the cache, or held in
+//! memory whole for an in-memory family.
+//!
+//! **Invariants**: see the parent module. A file that a manifest has dropped is removed when its last reader goes
+//! ([`Sst::retire`]), through the queue of dropped files, since a reader's end must not wait for a disk.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::block::BlockCursor;
+use super::{FOOTER, FileMeta, Handle, MAGIC, Properties, stored};
+use crate::storage::cache::{Block, Shared};
+use crate::storage::entry::{CHUNK_BYTES, Large};
+use crate::storage::keys;
+use crate::storage::objects::FORMAT;
+use crate::storage::ranges::{RangeDelete, RangeSet};
+use crate::{Error, Result};
+
+/// Paths of files that nothing refers to any more.
+pub(crate) type DroppedFiles = Arc<Mutex<Vec<String>>>;
+
+/// One of a file's two sorted parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Cells,
+    Wide,
+}
+
+/// An SST, open.
+pub(crate) struct Sst {
+    pub(crate) meta: FileMeta,
+    /// Its number in this process.
+    file: u64,
+    shared: Arc<Shared>,
+    cells: Option<Arc<Block>>,
+    wide: Option<Arc<Block>>,
+    pub(crate) ranges: RangeSet,
+    resident: u64,
+    /// All blocks by offset, of an in-memory family.
+    pinned: ArcSwapOption<Pinned>,
+    /// Bytes of its blocks in memory.
+    cached: Arc<AtomicU64>,
+    retired: AtomicBool,
+    dropped: DroppedFiles,
+}
+
+/// A file's blocks, held in memory.
+struct Pinned {
+    blocks: HashMap<u64, Arc<Block>>,
+    bytes: u64,
+    /// What counts them.
+    account: Arc<AtomicU64>,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.account.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Sst {
+    /// Opens the file that a manifest names.
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        meta: FileMeta,
+        dropped: DroppedFiles,
+    ) -> Result<Arc<Self>> {
+        let file = shared.next_file();
+        let reader = Reader {
+            shared,
+            file,
+            path: &meta.path,
+            bytes: meta.bytes,
+        };
+        let [cells, wide, ranges, properties] = reader.footer()?;
+        let top = |handle: Handle| match handle.length {
+            0 => Ok(None),
+            _ => reader.block(handle).map(|bytes| Some(Block::new(bytes))),
+        };
+        let (cells, wide) = (top(cells)?, top(wide)?);
+        let ranges = match top(ranges)? {
+            Some(block) => reader.ranges(ranges, block)?,
+            None => RangeSet::default(),
+        };
+        let json = reader.block(properties)?;
+        let stored: Properties = serde_json::from_slice(&json)
+            .map_err(|error| reader.corrupt(properties.offset, &format!("properties: {error}")))?;
+        if stored != meta.properties {
+            return Err(reader.corrupt(
+                properties.offset,
+                "properties are not those of the manifest",
+            ));
+        }
+        if (stored.entries > 0) != cells.is_some() || (stored.wide_deletes > 0) != wide.is_some() {
+            return Err(reader.corrupt(properties.offset, "a section is missing"));
+        }
+        let bytes = |top: &Option<Arc<Block>>| top.as_ref().map_or(0, |top| top.bytes.len());
+        let resident = (bytes(&cells) + bytes(&wide)) as u64;
+        shared.reside(resident);
+        Ok(Arc::new(Self {
+            file,
+            shared: shared.clone(),
+            cells,
+            wide,
+            ranges,
+            resident,
+            pinned: ArcSwapOption::empty(),
+            cached: Arc::default(),
+            retired: AtomicBool::new(false),
+            dropped,
+            meta,
+        }))
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader {
+            shared: &self.shared,
+            file: self.file,
+            path: &self.meta.path,
+            bytes: self.meta.bytes,
+        }
+    }
+
+    /// The top index of a section.
+    pub(super) fn top(&self, section: Section) -> Option<&Arc<Block>> {
+        match section {
+            Section::Cells => self.cells.as_ref(),
+            Section::Wide => self.wide.as_ref(),
+        }
+    }
+
+    /// A block, from memory if it is there; `keep`: for the next reader too.
+    pub(super) fn block(&self, handle: Handle, keep: bool) -> Result<Arc<Block>> {
+        if let Some(pinned) = &*self.pinned.load()
+            && let Some(block) = pinned.blocks.get(&handle.offset)
+        {
+            return Ok(block.clone());
+        }
+        if let Some(block) = self.shared.block(self.file, handle.offset) {
+            return Ok(block);
+        }
+        let bytes = self.reader().block(handle)?;
+        if !keep {
+            return Ok(Block::new(bytes));
+        }
+        let block = Block::counted(bytes, &self.cached);
+        self.shared.keep(self.file, handle.offset, &block);
+        Ok(block)
+    }
+
+    /// A part of a large value, which lies in the bounds of the value.
+    pub(crate) fn large(&self, large: &Large<'_>, range: std::ops::Range<u64>) -> Result<Bytes> {
+        let chunk_bytes = CHUNK_BYTES as u64;
+        let first = range.start / chunk_bytes;
+        let wanted = large
+            .chunks()
+            .zip(0_u64..)
+            .skip(first as usize)
+            .take_while(|(_, i)| i * chunk_bytes < range.end);
+        let mut out = Vec::with_capacity((range.end - range.start) as usize);
+        for (place, i) in wanted {
+            let chunk = self.chunk(place, large.length - i * chunk_bytes)?;
+            let start = range.start.saturating_sub(i * chunk_bytes) as usize;
+            let end = ((range.end - i * chunk_bytes) as usize).min(chunk.len());
+            if start == 0 && range.end - range.start == chunk.len() as u64 {
+                return Ok(chunk);
+            }
+            out.extend_from_slice(&chunk[start..end]);
+        }
+        Ok(out.into())
+    }
+
+    /// A chunk of a large value of which `rest` bytes are left.
+    pub(crate) fn chunk(&self, (offset, length): (u64, u32), rest: u64) -> Result<Bytes> {
+        let chunk = self.reader().block(Handle { offset, length })?;
+        match chunk.len() as u64 == rest.min(CHUNK_BYTES as u64) {
+            true => Ok(chunk),
+            false => Err(self.corrupt(offset, "a chunk of a value has another length")),
+        }
+    }
+
+    /// Holds all blocks of the file in memory, counted in `account`, if they fit into `budget`. Returns whether they are.
+    pub(crate) fn pin(&self, account: &Arc<AtomicU64>, budget: u64) -> Result<bool> {
+        if self.pinned.load().is_some() {
+            return Ok(true);
+        }
+        // Blocks take at least what they take on disk.
+        let held = account.load(Ordering::Relaxed);
+        if held.saturating_add(self.meta.bytes) > budget {
+            return Ok(false);
+        }
+        let mut pinned = Pinned {
+            blocks: HashMap::new(),
+            bytes: 0,
+            account: account.clone(),
+        };
+        let mut fits = true;
+        self.each_block(&mut |handle, block| {
+            let bytes = block.bytes.len() as u64;
+            fits = account.fetch_add(bytes, Ordering::Relaxed) + bytes <= budget;
+            pinned.bytes += bytes;
+            pinned.blocks.insert(handle.offset, block);
+            fits
+        })?;
+        if fits {
+            self.pinned.store(Some(Arc::new(pinned)));
+        }
+        Ok(fits)
+    }
+
+    /// Holds it in memory no more.
+    pub(crate) fn unpin(&self) {
+        self.pinned.store(None);
+    }
+
+    /// Calls `act` with every block but top indexes and value chunks, as long as it says to go on.
+    fn each_block(&self, act: &mut dyn FnMut(Handle, Arc<Block>) -> bool) -> Result<()> {
+        for top in [&self.cells, &self.wide].into_iter().flatten() {
+            let mut top = self.cursor(top.clone(), 0)?;
+            while let Some((partition, filter)) = self.next_handles(&mut top)? {
+                let block = self.block(partition, false)?;
+                if !act(partition, block.clone()) {
+                    return Ok(());
+                }
+                if filter.length > 0 && !act(filter, self.block(filter, false)?) {
+                    return Ok(());
+                }
+                let mut blocks = self.cursor(block, partition.offset)?;
+                while let Some((handle, _)) = self.next_handles(&mut blocks)? {
+                    if !act(handle, self.block(handle, false)?) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next entry's handles in an index block; the second is empty in a partition.
+    fn next_handles(&self, cursor: &mut BlockCursor) -> Result<Option<(Handle, Handle)>> {
+        let damaged = || self.corrupt(0, "the index is damaged");
+        cursor.advance().ok_or_else(damaged)?;
+        let Some(stored) = cursor.stored() else {
+            return Ok(None);
+        };
+        let first = Handle::decode(stored.bytes).ok_or_else(damaged)?;
+        let second = stored.bytes.get(Handle::BYTES..).and_then(Handle::decode);
+        Ok(Some((first, second.unwrap_or_default())))
+    }
+
+    pub(super) fn cursor(&self, block: Arc<Block>, offset: u64) -> Result<BlockCursor> {
+        BlockCursor::new(block).ok_or_else(|| self.corrupt(offset, "a block's frame is damaged"))
+    }
+
+    /// Tells that no manifest names the file any more.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    /// Bytes held in memory because the family asks for it.
+    pub(crate) fn in_memory_bytes(&self) -> u64 {
+        self.pinned.load().as_ref().map_or(0, |pinned| pinned.bytes)
+    }
+
+    /// Whether all of it is held in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.pinned.load().is_some()
+    }
+
+    /// Bytes of its blocks in the block cache, and its top indexes.
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        self.cached.load(Ordering::Relaxed) + self.resident
+    }
+
+    /// Whether the file may hold cells with keys in `from..to`.
+    pub(crate) fn overlaps(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        let properties = &self.meta.properties;
+        properties.entries > 0 && within(&properties.min_key.0, &properties.max_key.0, from, to)
+    }
+
+    /// Whether the file may hold wider deletes with keys in `from..to`.
+    pub(crate) fn overlaps_wide(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        let properties = &self.meta.properties;
+        properties.wide_deletes > 0
+            && within(
+                &properties.min_wide_key.0,
+                &properties.max_wide_key.0,
+                from,
+                to,
+            )
+    }
+
+    pub(super) fn corrupt(&self, offset: u64, what: &str) -> Error {
+        corrupt(&self.meta.path, offset, what)
+    }
+}
+
+fn within(min: &[u8], max: &[u8], from: &[u8], to: Option<&[u8]>) -> bool {
+    max >= from && to.is_none_or(|to| min < to)
+}
+
+impl Drop for Sst {
+    fn drop(&mut self) {
+        self.shared.leave(self.resident);
+        self.shared.forget(self.file);
+        if self.retired.load(Ordering::Acquire) {
+            self.dropped
+                .lock()
+                .push(std::mem::take(&mut self.meta.path));
+        }
+    }
+}
+
+/// Reads a file's bytes.
+struct Reader<'a> {
+    shared: &'a Arc<Shared>,
+    file: u64,
+    path: &'a str,
+    bytes: u64,
+}
+
+impl Reader<'_> {
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let read = || {
+            self.shared
+                .file(self.file, self.path)?
+                .read_at(offset, length)
+        };
+        read().map_err(|error| {
+            Error::Io(format!(
+                "read sst {} at offset {offset}: {error}",
+                self.path
+            ))
+        })
+    }
+
+    fn block(&self, handle: Handle) -> Result<Bytes> {
+        let length = u64::from(handle.length);
+        if handle.offset.saturating_add(length) > self.bytes {
+            return Err(self.corrupt(handle.offset, "a block lies outside the file"));
+        }
+        let bytes = self.read(handle.offset, handle.length as usize)?;
+        stored::open(&bytes).map_err(|damage| self.corrupt(handle.offset, damage.as_str()))
+    }
+
+    fn footer(&self) -> Result<[Handle; 4]> {
+        let file = self.shared.file(self.file, self.path);
+        let file = file.map_err(|error| Error::Io(format!("open sst {}: {error}", self.path)))?;
+        if file.length() != self.bytes {
+            return Err(Error::Corrupt(format!(
+                "sst {} is {} bytes; its manifest says {}",
+                self.path,
+                file.length(),
+                self.bytes
+            )));
+        }
+        let at = self
+            .bytes
+            .checked_sub(FOOTER as u64)
+            .ok_or_else(|| self.corrupt(0, "too short for a footer"))?;
+        let footer = self.read(at, FOOTER)?;
+        match decode_footer(&footer) {
+            Ok(handles) => Ok(handles),
+            Err(BadFooter::Damaged) => {
+                Err(self.corrupt(at, "the footer's checksum does not match"))
+            }
+            Err(BadFooter::Format(format)) => Err(Error::Precondition(format!(
+                "sst {} has format {format}; this version reads format {FORMAT}",
+                self.path
+            ))),
+        }
+    }
+
+    fn ranges(&self, handle: Handle, block: Arc<Block>) -> Result<RangeSet> {
+        let damaged = || self.corrupt(handle.offset, "the block of range deletes is damaged");
+        let mut cursor = BlockCursor::new(block).ok_or_else(damaged)?;
+        let mut ranges = Vec::new();
+        loop {
+            cursor.advance().ok_or_else(damaged)?;
+            let (Some(key), Some(stored)) = (cursor.key(), cursor.stored()) else {
+                return Ok(RangeSet::new(&ranges));
+            };
+            let sequence = keys::sequence_of(key).ok_or_else(damaged)?;
+            ranges.push(RangeDelete {
+                from: key[..key.len() - 8].to_vec(),
+                to: (!stored.bytes.is_empty()).then(|| stored.bytes.to_vec()),
+                sequence,
+            });
+        }
+    }
+
+    fn corrupt(&self, offset: u64, what: &str) -> Error {
+        corrupt(self.path, offset, what)
+    }
+}
+
+/// Why a footer is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadFooter {
+    Damaged,
+    Format(u32),
+}
+
+/// The handles in a footer: top indexes of cells and wider deletes, ranges, properties.
+pub(crate) fn decode_footer(bytes: &[u8]) -> std::result::Result<[Handle; 4], BadFooter> {
+    let footer: &[u8; FOOTER] = bytes.first_chunk().ok_or(BadFooter::Damaged)?;
+    let word = |at: usize| {
+        footer[at..]
+            .first_chunk()
+            .map_or(0, |chunk| u32::from_le_bytes(*chunk))
+    };
+    if &footer[60..] != MAGIC || crc32c::crc32c(&footer[..56]) != word(56) {
+        return Err(BadFooter::Damaged);
+    }
+    if word(52) != FORMAT {
+        return Err(BadFooter::Format(word(52)));
+    }
+    let handle = |i: usize| Handle::decode(&footer[i * Handle::BYTES..]).ok_or(BadFooter::Damaged);
+    Ok([handle(0)?, handle(1)?, handle(2)?, handle(3)?])
+}
+
+fn corrupt(path: &str, offset: u64, what: &str) -> Error {
+    Error::Corrupt(format!("sst {path} at offset {offset}: {what}"))
+}
