@@ -28,8 +28,9 @@ pub use cluster::{
     TableCluster, TableClusterSpec, TableClusterStatus,
 };
 pub use table::{
-    ChangeClass, ClusterRef, Compression, CompressionType, Consent, DeletionPolicy, Family,
-    FamilyStatus, PendingChange, StatsStatus, Table, TableSpec, TableStatus,
+    BloomFilter, ChangeClass, ClusterRef, Compression, CompressionScope, CompressionType, Consent,
+    DeletionPolicy, Family, FamilyStatus, PendingChange, StatsStatus, Table, TableSpec,
+    TableStatus,
 };
 
 /// The API group of the custom resources.

@@ -63,10 +63,13 @@ impl FileFacts {
     /// Of a file of a family with this rule; `now`: less the grace that compactions give.
     pub(crate) fn of(meta: &FileMeta, rule: &GcRule, now: Timestamp) -> Self {
         let properties = &meta.properties;
-        let deletes = properties.wide_deletes;
+        let apart = properties
+            .wide_deletes
+            .saturating_add(properties.range_deletes);
+        let deletes = apart.saturating_add(properties.tombstones);
         let times = (properties.min_timestamp, properties.max_timestamp);
         let (past, expired) = past_age(properties.entries, times, rule, now);
-        let entries = properties.entries.saturating_add(properties.wide_deletes);
+        let entries = properties.entries.saturating_add(apart);
         Self {
             bytes: meta.bytes,
             entries,

@@ -29,12 +29,18 @@ use crate::{Error, Result};
 /// A merge on demand begins anew so often when the schema or the hold changes under it.
 const TRIES: usize = 5;
 
-/// Files to merge, taken.
-pub(crate) struct Merge {
-    pub(crate) table: Arc<Table>,
-    pub(crate) tablet: Arc<Tablet>,
+/// A family in a tablet, by one version of its table's schema.
+#[derive(Clone)]
+pub(crate) struct Target {
+    table: Arc<Table>,
+    tablet: Arc<Tablet>,
     schema: Arc<Schema>,
     pub(crate) family: FamilyInfo,
+}
+
+/// Files to merge, taken.
+pub(crate) struct Merge {
+    pub(crate) target: Target,
     files: Vec<Arc<Sst>>,
     /// The family's oldest is among them.
     bottom: bool,
@@ -48,7 +54,25 @@ pub(crate) struct Merge {
 impl Merge {
     /// The tablet's and the family's id.
     pub(crate) fn place(&self) -> Place {
-        (self.tablet.id, self.family.id)
+        (self.target.tablet.id, self.target.family.id)
+    }
+
+    pub(crate) fn tablet(&self) -> &Tablet {
+        &self.target.tablet
+    }
+
+    /// Says what failed.
+    fn context(&self, error: Error) -> Error {
+        let Target {
+            table,
+            tablet,
+            family,
+            ..
+        } = &self.target;
+        let (table, family, tablet) = (&table.name, &family.schema.name, tablet.id);
+        error.context(format!(
+            "compact table \"{table}\", column family \"{family}\", tablet {tablet}"
+        ))
     }
 }
 
@@ -56,7 +80,7 @@ impl Merge {
 struct Candidate {
     files: Vec<Arc<Sst>>,
     bottom: bool,
-    reason: Reason,
+    expired: bool,
     bytes: u64,
     /// How urgent it is: the most files first, of those the least work; what costs nothing before all.
     rank: (bool, usize, Reverse<u64>),
@@ -66,52 +90,42 @@ impl Store {
     /// Takes the most urgent merge; `only`: of this tablet.
     pub(crate) fn next_merge(&self, only: Option<u64>) -> Option<Merge> {
         let held = self.held();
-        let now = Instant::now();
         let mut jobs = self.jobs.lock();
         jobs.keep_failures(|place| self.has_family(place));
-        let mut best: Option<(Candidate, Arc<Table>, Arc<Tablet>, Arc<Schema>, FamilyInfo)> = None;
+        let mut best: Option<(Candidate, Target)> = None;
         for (table, tablet) in self.tablets() {
             if only.is_some_and(|only| only != tablet.id) {
                 continue;
             }
             let (schema, state) = (table.schema(), tablet.state());
             for family in &schema.record.families {
-                let place = (tablet.id, family.id);
-                let Some(files) = state.files.get(&family.id) else {
+                let free = jobs.free((tablet.id, family.id), Instant::now());
+                let files = state.files.get(&family.id).map(Vec::as_slice);
+                let found = self.candidate(family, files.unwrap_or_default(), free, held);
+                let Some(found) = found else {
                     continue;
                 };
-                let found = self.candidate(family, files, jobs.free(place, now), held);
-                let Some(candidate) =
-                    found.filter(|found| jobs.takes(found.bytes, self.options.compaction_threads))
-                else {
-                    continue;
-                };
-                if best
-                    .as_ref()
-                    .is_none_or(|(best, ..)| best.rank < candidate.rank)
-                {
-                    best = Some((
-                        candidate,
-                        table.clone(),
-                        tablet.clone(),
-                        schema.clone(),
-                        family.clone(),
-                    ));
+                let better = best.as_ref().is_none_or(|(best, _)| best.rank < found.rank);
+                if better && jobs.takes(found.bytes, self.options.compaction_threads) {
+                    let target = Target {
+                        table: table.clone(),
+                        tablet: tablet.clone(),
+                        schema: schema.clone(),
+                        family: family.clone(),
+                    };
+                    best = Some((found, target));
                 }
             }
         }
-        let (candidate, table, tablet, schema, family) = best?;
-        let newest = candidate.files.last()?.meta.path.clone();
-        let place = (tablet.id, family.id);
+        let (found, target) = best?;
+        let place = (target.tablet.id, target.family.id);
+        let newest = found.files.last()?.meta.path.clone();
         Some(Merge {
-            _job: self.jobs.start(&mut jobs, place, newest, candidate.bytes),
-            table,
-            tablet,
-            schema,
-            family,
-            files: candidate.files,
-            bottom: candidate.bottom,
-            expired: candidate.reason == Reason::Expired,
+            _job: self.jobs.start(&mut jobs, place, newest, found.bytes),
+            target,
+            files: found.files,
+            bottom: found.bottom,
+            expired: found.expired,
             collect: !held,
         })
     }
@@ -146,13 +160,13 @@ impl Store {
         }?;
         let chosen: &[FileFacts] = &facts[choice.files.clone()];
         let bytes = chosen.iter().map(|file| file.bytes).sum();
-        let reason = choice.reason;
+        let expired = choice.reason == Reason::Expired;
         Some(Candidate {
             bottom: skipped + choice.files.start == 0,
             files: files[skipped..][choice.files].to_vec(),
-            reason,
+            expired,
             bytes,
-            rank: (reason == Reason::Expired, files.len(), Reverse(bytes)),
+            rank: (expired, files.len(), Reverse(bytes)),
         })
     }
 
@@ -168,34 +182,24 @@ impl Store {
     }
 
     fn perform(&self, merge: &Merge) -> Result<Option<CompactResponse>> {
-        let Merge {
-            tablet,
-            family,
-            files,
-            ..
-        } = merge;
-        let doing = |error: Error| {
-            let (table, name) = (&merge.table.name, &family.schema.name);
-            error.context(format!(
-                "compact table \"{table}\", column family \"{name}\", tablet {}",
-                tablet.id
-            ))
-        };
+        let Target { tablet, family, .. } = &merge.target;
+        let context = |error| merge.context(error);
         let mut done = CompactResponse::default();
         let mut new = NewFiles::default();
         if !(merge.expired && merge.collect) {
-            done.bytes_read = files.iter().map(|file| file.meta.bytes).sum();
-            let pace = Pace::new(self, tablet, files);
-            let inputs = merge_of(files, merge.bottom, merge.collect);
+            done.bytes_read = merge.files.iter().map(|file| file.meta.bytes).sum();
+            let pace = Pace::new(self, tablet, &merge.files);
+            let inputs = merge_of(&merge.files, merge.bottom, merge.collect);
             let merged = self
                 .write_merged(tablet, family, inputs, pace)
-                .map_err(doing)?;
+                .map_err(context)?;
             if let Some(meta) = merged {
                 done.bytes_written = meta.bytes;
-                new.0.push((family.id, self.open_sst(meta).map_err(doing)?));
+                let sst = self.open_sst(meta).map_err(context)?;
+                new.0.push((family.id, sst));
             }
         }
-        if !self.publish_merge(merge, new).map_err(doing)? {
+        if !self.publish_merge(merge, new).map_err(context)? {
             return Ok(None);
         }
         tablet.written.add(family.id, 0, done.bytes_written);
@@ -206,16 +210,16 @@ impl Store {
 
     /// Puts the new file in the place of those merged, unless the schema or the hold changed since they were taken.
     fn publish_merge(&self, merge: &Merge, new: NewFiles) -> Result<bool> {
-        let Merge {
+        let Target {
             table,
             tablet,
+            schema,
             family,
-            files,
-            ..
-        } = merge;
+        } = &merge.target;
+        let files = &merge.files;
         let _schema_stays = table.changing.read();
         let hold = self.hold.read();
-        if table.schema().version != merge.schema.version || (merge.collect && hold.1.held) {
+        if table.schema().version != schema.version || (merge.collect && hold.1.held) {
             return Ok(false);
         }
         let gone = |path: &str| files.iter().any(|file| file.meta.path == path);
@@ -292,11 +296,14 @@ impl Store {
                 return Ok(CompactResponse::default());
             };
             job.narrow(newest.meta.path.clone());
-            let merge = Merge {
+            let target = Target {
                 table: table.clone(),
                 tablet: tablet.clone(),
                 schema,
                 family,
+            };
+            let merge = Merge {
+                target,
                 files,
                 bottom: true,
                 expired: false,

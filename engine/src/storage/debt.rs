@@ -10,11 +10,15 @@ use parking_lot::Mutex;
 use tablemount_api::{FamilyInfo, Timestamp};
 
 use super::compaction::{FileFacts, choose, performed};
+use super::ranges::RangeDelete;
 use super::rewrite::AGE_GRACE_MICROS;
 use super::sst::Sst;
 use super::store::Store;
 use super::table::Table;
 use super::tablet::Tablet;
+
+/// Range deletes of a file that are looked at to learn what they hide.
+const MAX_PIECES: usize = 64;
 
 /// Bytes of SSTs written for one family of a tablet since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,11 +93,28 @@ impl Debt {
 /// What is known of files without reading them; `now`: the time, from which compactions' grace is taken off here.
 pub(super) fn facts(files: &[Arc<Sst>], family: &FamilyInfo, now: Timestamp) -> Vec<FileFacts> {
     let now = Timestamp(now.0.saturating_sub(AGE_GRACE_MICROS));
-    let rule = &family.schema.gc_rule;
-    files
-        .iter()
-        .map(|file| FileFacts::of(&file.meta, rule, now))
-        .collect()
+    let of = |(i, file): (usize, &Arc<Sst>)| {
+        let mut facts = FileFacts::of(&file.meta, &family.schema.gc_rule, now);
+        if files[i + 1..]
+            .iter()
+            .any(|younger| deletes_all(younger, file))
+        {
+            facts.dead = facts.entries;
+        }
+        facts
+    };
+    files.iter().enumerate().map(of).collect()
+}
+
+/// Whether a range delete of `younger` hides all of `file`.
+fn deletes_all(younger: &Sst, file: &Sst) -> bool {
+    let of = &file.meta.properties;
+    let hides = |delete: &RangeDelete| {
+        delete.covers(&of.min_key.0)
+            && delete.covers(&of.max_key.0)
+            && delete.sequence > of.max_sequence
+    };
+    younger.ranges.pieces().iter().take(MAX_PIECES).any(hides)
 }
 
 /// Bytes that choices write until there are none.
@@ -175,7 +196,9 @@ mod tests {
         check(&[100, 10, 10], 0);
         check(&[100, 10, 10, 20], 140);
         check(&[1000, 10, 10, 10, 10], 40);
-        check(&[1000, 300, 10, 10, 10, 10], 40 + 1340);
+        check(&[1000, 280, 10, 10, 10, 10], 40);
+        check(&[1000, 300, 10, 10, 10, 10], 1340);
+
         let dead = FileFacts {
             bytes: 100,
             entries: 10,

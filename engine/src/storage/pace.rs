@@ -37,11 +37,11 @@ impl<'a> Pace<'a> {
     }
 
     /// So many bytes, before compression, were read or written.
-    pub(super) fn moved(&mut self, raw_bytes: usize) -> Result<()> {
+    pub(super) fn moved(&mut self, raw_bytes: u64) -> Result<()> {
         let Some((store, tablet)) = self.of else {
             return Ok(());
         };
-        self.moved += raw_bytes as u64;
+        self.moved += raw_bytes;
         if self.moved < STEP_BYTES {
             return Ok(());
         }

@@ -93,14 +93,19 @@ impl Store {
                 true => kept(judge.judge(key, &stored)?.0, inputs.bottom),
                 false => Kept::AsItIs,
             };
-            let before = writer.raw_bytes();
-            let read = key.len() as u64 + stored.value_length().ok_or_else(damaged)?;
-            match kept {
-                Kept::AsItIs => copy(&cells, &mut writer)?,
-                Kept::Tombstone => writer.push_tombstone(key)?,
-                Kept::Nothing => {}
-            }
-            if let Err(stopped) = pace.moved((read + writer.raw_bytes() - before) as usize) {
+            let read = key.len() as u64 + stored.value_length().unwrap_or(0);
+            let written = match kept {
+                Kept::AsItIs => {
+                    copy(&cells, &mut writer)?;
+                    read
+                }
+                Kept::Tombstone => {
+                    writer.push_tombstone(key)?;
+                    key.len() as u64
+                }
+                Kept::Nothing => 0,
+            };
+            if let Err(stopped) = pace.moved(read + written) {
                 writer.abandon()?;
                 return Err(stopped);
             }

@@ -160,7 +160,7 @@ fn conclude(store: &Store, merge: &Merge, ended: Result<()>) {
     match ended {
         Ok(()) => {}
         // The store stops, or the table was dropped: nobody misses it.
-        Err(_) if store.check_goes_on(&merge.tablet).is_err() => {}
+        Err(_) if store.check_goes_on(merge.tablet()).is_err() => {}
         Err(error) => {
             counters::compaction_failed();
             if store.jobs.failed(merge.place(), Instant::now()) {

@@ -106,9 +106,9 @@ impl Figures {
     }
 }
 
-type Strategy<'a> = &'a dyn Fn(&[FileFacts]) -> Option<Choice>;
+type Strategy = Box<dyn Fn(&[FileFacts]) -> Option<Choice>>;
 
-fn run(load: Load, strategy: Strategy<'_>) -> Figures {
+fn run(load: Load, strategy: &Strategy) -> Figures {
     let keys = match load {
         Load::Growth => FLUSH * FLUSHES,
         _ => KEYS,
@@ -222,7 +222,7 @@ fn hybrid(base_parts: u64, files: &[FileFacts]) -> Option<Choice> {
 #[test]
 #[ignore = "prints a table; takes a minute"]
 fn strategies_compared() {
-    let mut strategies: Vec<(String, Box<dyn Fn(&[FileFacts]) -> Option<Choice>>)> = Vec::new();
+    let mut strategies: Vec<(String, Strategy)> = Vec::new();
     for (run, similar) in [(4, 2), (8, 2)] {
         let name = format!("tiered, runs of {run}");
         strategies.push((name, Box::new(move |files| tiered(run, similar, files))));
@@ -245,7 +245,7 @@ fn strategies_compared() {
         (Load::Deletes, "deletes"),
     ] {
         for (name, strategy) in &strategies {
-            let figures = run(load, strategy.as_ref());
+            let figures = run(load, strategy);
             println!(
                 "| {text} | {name} | {:.1} | {:.1} | {} | {:.2} | {:.2} | {} |",
                 figures.write_amplification(),

@@ -247,11 +247,6 @@ impl SstWriter {
             && self.properties.range_deletes == 0
     }
 
-    /// Bytes of keys and values so far.
-    pub(crate) fn raw_bytes(&self) -> u64 {
-        self.properties.raw_bytes
-    }
-
     /// Completes the file; it is durable when this returns.
     pub(crate) fn finish(mut self) -> Result<FileMeta> {
         let out = &mut self.out;

@@ -1,6 +1,6 @@
 //! Compactions as they are performed: what goes, what runs beside what, and how they end early.
 
-use tablemount_api::DropTable;
+use tablemount_api::{DeleteRows, DropTable};
 
 use super::*;
 use crate::storage::compactor::Merge;
@@ -143,6 +143,30 @@ fn deletes_are_merged_with_what_they_delete() {
 }
 
 #[test]
+fn one_delete_of_many_rows_is_worth_a_merge() {
+    let subject = Subject::new(vec![versions("f", 1)]);
+    for i in 0..50 {
+        subject.write(&format!("a{i:02}"), vec![put("f", "q", 1, "v")]);
+    }
+    subject.flush();
+    let delete = |stop: Option<RowKey>| {
+        let rows = DeleteRows {
+            start: Some(row("a")),
+            stop,
+            ..DeleteRows::default()
+        };
+        let table = subject.store.table(&table()).expect("table");
+        crate::delete_rows::log(&subject.store, &table, &rows).expect("log");
+        subject.flush();
+    };
+    delete(Some(row("a49")));
+    assert!(subject.store.next_merge(None).is_none(), "a row is left");
+    delete(None);
+    merge(&subject, &next(&subject));
+    assert!(files(&subject).is_empty());
+}
+
+#[test]
 fn a_merge_ends_when_the_store_stops_or_its_table_is_dropped() {
     for stop in [true, false] {
         let subject = Subject::new(vec![versions("f", 1)]);
@@ -196,7 +220,10 @@ fn a_damaged_file_does_not_keep_others_from_their_turn() {
     let (mut done, mut failures) = (Vec::new(), 0);
     while let Some(merge) = subject.store.next_merge(None) {
         match subject.store.merge(&merge) {
-            Ok(merged) => done.push((merge.family.schema.name.to_string(), merged.is_some())),
+            Ok(merged) => done.push((
+                merge.target.family.schema.name.to_string(),
+                merged.is_some(),
+            )),
             Err(error) => {
                 assert!(error.to_string().contains(&broken), "{error}");
                 failures += 1;
