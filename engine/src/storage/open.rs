@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use tablemount_api::RowKey;
 use uuid::Uuid;
@@ -23,7 +24,7 @@ use super::hold::HOLD;
 use super::log::frame::SegmentHeader;
 use super::log::recovery::{OnCorruption, Recovered, replay};
 use super::log::segment::{Segment, remove_segment};
-use super::log::{self, CommitLog};
+use super::log::{self, CommitLog, Entry};
 use super::objects::{self, Created, Objects};
 use super::store::{Options, Store};
 use super::table::Table;
@@ -193,13 +194,14 @@ impl Store {
             .iter()
             .map(|(id, tablet)| (*id, tablet.flushed_sequence()))
             .collect();
-        let mut bytes = 0;
+        let (start, mut bytes, mut read) = (Instant::now(), 0, 0);
         let recovered = replay(
             &self.disk,
             server.log,
             server.segment,
             on_corruption,
             |record| {
+                read += record.entries.iter().map(Entry::bytes).sum::<usize>() as u64;
                 let Some(tablet) = tablets.get(&record.tablet) else {
                     return;
                 };
@@ -209,6 +211,7 @@ impl Store {
                 }
             },
         )?;
+        self.activity.replayed(read, start.elapsed());
         if let Some(corruption) = &recovered.corruption {
             tracing::warn!(
                 corruption,

@@ -77,6 +77,18 @@ impl Pins {
         Ok(any)
     }
 
+    /// Bytes of segments up to the current one, and by tablet those from its oldest record on.
+    pub(super) fn held(&self) -> (u64, HashMap<u64, u64>) {
+        let held = self.held.lock();
+        let (mut bytes, mut by_tablet) = (0, HashMap::new());
+        for (_, pinned) in held.segments.range(..=held.current).rev() {
+            bytes += pinned.bytes;
+            // An older segment with records of the tablet comes later, and counts.
+            by_tablet.extend(pinned.tablets.keys().map(|tablet| (*tablet, bytes)));
+        }
+        (bytes, by_tablet)
+    }
+
     /// The oldest segment, if nobody needs it.
     fn unneeded(&self) -> Option<u64> {
         let held = self.held.lock();
