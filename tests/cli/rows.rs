@@ -36,7 +36,7 @@ fn what_would_delete_too_much_is_asked_or_refused() {
         2,
         "deleting all rows needs --yes where there is no terminal to ask on",
     );
-    tm(&["delete", "kept", "--prefix", ""])
+    tm(&["delete", "kept", "--prefix", "%empty"])
         .failed(2, "the prefix is empty; to delete all rows, say all");
     tm(&["delete", "kept", "--start", "b", "--stop", "a"])
         .failed(2, "the range of rows is empty: stop is not above start");

@@ -46,19 +46,21 @@ fn stats_of_a_table_show_families_and_tablets() {
         families[0],
         [
             "FAMILY",
+            "ROWS",
             "DISK",
             "RAW",
             "FILES",
             "ENTRIES",
             "MEMTABLES",
+            "CACHED",
             "DEBT",
             "WRITTEN",
             "IN MEMORY"
         ]
     );
-    assert_eq!(families[1][7..], ["3", "-"]);
+    assert_eq!(families[1][9..], ["3", "-"]);
     assert_eq!(
-        (families[2][0].as_str(), &families[2][7..]),
+        (families[2][0].as_str(), &families[2][9..]),
         ("m", ["1", "all"].map(str::to_owned).as_slice())
     );
     let tablets = section(text, "TABLET");

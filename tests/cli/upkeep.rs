@@ -50,7 +50,7 @@ fn a_hold_outlives_the_server() {
         server
             .run(&["stats"])
             .ok()
-            .contains("\nMode:         held: ")
+            .contains(" held: no file goes and nothing is collected\n")
     );
     assert!(
         server

@@ -192,6 +192,8 @@ pub enum StallReason {
     MemtablesFull,
     /// A family has too many files: compactions do not keep up.
     CompactionDebt,
+    /// The disk has no room for the commit log: writes are refused until it has.
+    DiskFull,
 }
 
 impl StallReason {
@@ -200,6 +202,7 @@ impl StallReason {
         match self {
             Self::MemtablesFull => "memtablesFull",
             Self::CompactionDebt => "compactionDebt",
+            Self::DiskFull => "diskFull",
         }
     }
 }

@@ -24,7 +24,7 @@ use super::hold::HOLD;
 use super::log::frame::SegmentHeader;
 use super::log::recovery::{OnCorruption, Recovered, replay};
 use super::log::segment::{Segment, remove_segment};
-use super::log::{self, CommitLog, Entry};
+use super::log::{self, CommitLog};
 use super::objects::{self, Created, Objects};
 use super::store::{Options, Store};
 use super::table::Table;
@@ -201,7 +201,7 @@ impl Store {
             server.segment,
             on_corruption,
             |record| {
-                read += record.entries.iter().map(Entry::bytes).sum::<usize>() as u64;
+                read += record.bytes() as u64;
                 let Some(tablet) = tablets.get(&record.tablet) else {
                     return;
                 };

@@ -152,7 +152,7 @@ impl Store {
             estimated_debt_bytes: tablet
                 .debt(&schema.record.families, self.clock.now())
                 .debt_bytes,
-            stall: stall(self.stall_reason(tablet)),
+            stall: self.stall(tablet),
         }
     }
 
@@ -199,6 +199,19 @@ impl Store {
         }
     }
 
+    /// Why the tablet's writers are slowed down, wait or are refused.
+    fn stall(&self, tablet: &Tablet) -> Option<StallReason> {
+        let log = self.log.as_ref()?;
+        if log.disk_full().is_some() {
+            return Some(StallReason::DiskFull);
+        }
+        match self.stall_reason(tablet) {
+            pressure::StallReason::None => None,
+            pressure::StallReason::MemtablesFull => Some(StallReason::MemtablesFull),
+            pressure::StallReason::CompactionDebt => Some(StallReason::CompactionDebt),
+        }
+    }
+
     fn held_log(&self) -> HeldLog {
         self.log.as_ref().map(|log| log.held()).unwrap_or_default()
     }
@@ -218,14 +231,6 @@ fn in_memory_stats(files: &[&Arc<Sst>]) -> InMemoryStats {
         wanted_bytes: wanted.sum(),
         held_bytes: files.iter().map(|file| file.in_memory_bytes()).sum(),
         fits: files.iter().all(|file| file.is_in_memory()),
-    }
-}
-
-fn stall(reason: pressure::StallReason) -> Option<StallReason> {
-    match reason {
-        pressure::StallReason::None => None,
-        pressure::StallReason::MemtablesFull => Some(StallReason::MemtablesFull),
-        pressure::StallReason::CompactionDebt => Some(StallReason::CompactionDebt),
     }
 }
 

@@ -331,12 +331,7 @@ impl CommitLog {
     /// What a start would read, and what each tablet holds back.
     pub(crate) fn held(&self) -> HeldLog {
         let current = self.current.lock();
-        let (bytes, by_tablet) = self.pins.held();
-        let unwritten = current.segment.length.saturating_sub(current.used);
-        HeldLog {
-            written_bytes: bytes.saturating_sub(unwritten),
-            by_tablet,
-        }
+        self.pins.held(current.segment.number, current.used)
     }
 
     /// The tablets whose flush lets the oldest segment go.

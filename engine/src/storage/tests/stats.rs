@@ -1,6 +1,6 @@
 //! Statistics are what the store holds and did.
 
-use tablemount_api::stats::{FamilyStats, ReplayStats, TableStats};
+use tablemount_api::stats::{FamilyStats, ReplayStats, StallReason, TableStats};
 use tablemount_api::{FamilySchema, Mutation};
 
 use super::*;
@@ -271,4 +271,36 @@ fn blocks_that_are_read_are_counted_to_their_family() {
         of(&stats(&subject), "f").cache_bytes < 10_000,
         "the files read are gone"
     );
+}
+
+#[test]
+fn what_slows_writers_down_is_told() {
+    let subject = Subject::new(vec![plain("f")]);
+    let stall = |subject: &Subject| stats(subject).tablets[0].stall;
+    assert_eq!(stall(&subject), None);
+    for i in 0..30 {
+        subject.write("r", vec![put("f", "q", i, "x")]);
+        subject.flush();
+    }
+    assert_eq!(stall(&subject), Some(StallReason::CompactionDebt));
+    assert!(stats(&subject).estimated_debt_bytes > 0);
+    subject.compact_fully();
+    assert_eq!(
+        (stall(&subject), stats(&subject).estimated_debt_bytes),
+        (None, 0)
+    );
+
+    subject.disk.limit_to(0);
+    let large = "x".repeat(3000);
+    let refused = (0..100).find_map(|i| subject.log("r", vec![put("f", "q", i, &large)]).err());
+    assert!(refused.is_some());
+    assert_eq!(stall(&subject), Some(StallReason::DiskFull));
+    subject.disk.limit_to(1 << 20);
+    subject
+        .store
+        .log()
+        .expect("log")
+        .make_spare()
+        .expect("room");
+    assert_eq!(stall(&subject), None);
 }
