@@ -18,7 +18,7 @@ scripts := .ci/run bench/packages.sh $(wildcard tests/*.sh tests/*/*.sh)
 
 # One cargo at a time, and always the whole workspace, so that all commands agree on features and compile nothing twice.
 .NOTPARALLEL:
-.PHONY: help demo build test test-lint test-unit test-e2e test-cluster test-cluster-check cluster cluster-down image tools crds bench bench-shapes bench-plot bench-test clean
+.PHONY: help demo build test test-lint test-unit test-e2e test-model test-crash-loop test-cluster test-cluster-check cluster cluster-down image tools crds bench bench-shapes bench-plot bench-test clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## \(.*\)/\1 \2/p' $(MAKEFILE_LIST) | while read -r name text; do printf '  make %-20s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,12 @@ test-unit: ## tests beside the code, and those in its documentation
 
 test-e2e: ## the command, the server and the mount, from outside
 	$(if $(e2e),cargo test $(locked) --workspace $(addprefix --test ,$(e2e)))
+
+test-model: ## 10,000 random schedules of the storage engine against its model, on a disk that crashes
+	TABLEMOUNT_MODEL_SCHEDULES=10000 cargo test $(locked) --workspace --lib -- --nocapture visible_is_what_the_model_shows
+
+test-crash-loop: ## 200 SIGKILLs of a server under load
+	TABLEMOUNT_CRASHES=200 cargo test $(locked) --workspace --test crash -- --nocapture
 
 test-chart: ## the Helm chart, without a cluster
 	tests/cluster/tool.sh helm lint --strict charts/tablemount
