@@ -4,6 +4,8 @@
 mod damage;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/stores.rs"]
+mod stores;
 mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -9,6 +9,7 @@
 pub mod access;
 mod clock;
 mod delete_rows;
+pub mod dump;
 mod engine;
 mod error;
 mod grpc;
@@ -18,6 +19,7 @@ mod memory_engine;
 mod read;
 mod row_update;
 mod storage;
+pub mod verify;
 mod write;
 
 pub use engine::{Config, Engine};

@@ -1,12 +1,15 @@
 //! Tests of the store as a whole, on the simulated disk: hazards by name, and a random schedule against the model.
 
 mod compactions;
+mod dump;
+mod everything;
 mod hazards;
 mod hold;
 mod model;
 mod recovery;
 mod rules;
 mod threads;
+mod verify;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
