@@ -7,19 +7,22 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use tablemount_api::stats::TableStats;
 use tablemount_api::{DropTable, ErrorCode, Owner, PutTable, TableInfo, TableName};
 use tablemount_client::{Client, Error as ClientError};
 
 use crate::condition::{self, Now, READY, Reason};
 use crate::crd::{FamilyStatus, PendingChange, Table, TableStatus};
-use crate::desired::{Desired, compression_type, count_families, describe_gc};
+use crate::desired::{
+    Desired, bloom_filter_word, compression_type, count_families, describe_gc, scope_word,
+};
 use crate::plan::{Change, Refusal, plan, unused_permissions, unwanted_families};
 
 /// How often a change is planned anew when the schema changes under it.
 const MAX_ATTEMPTS: usize = 4;
 
 /// What became of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableOutcome {
     /// Whether the table is what its manifest says.
     pub ready: bool,
@@ -33,6 +36,8 @@ pub struct TableOutcome {
     pub applied: Vec<Change>,
     /// The changes that were not made.
     pub pending: Vec<Change>,
+    /// What the table holds, where it was asked for; absent: it stays as it was known.
+    pub stats: Option<TableStats>,
 }
 
 /// The marker by which a table tells that `table`, an object of the Kubernetes cluster `cluster`, declares it. In `up`,
@@ -61,6 +66,32 @@ pub async fn table(client: &Client, table: &Table, owner: &Owner) -> TableOutcom
             break;
         }
         outcome = attempt(client, &desired, owner).await;
+    }
+    outcome
+}
+
+/// As [`table`], and takes statistics along where they are due and the table is this object's.
+pub(crate) async fn table_with_stats(
+    client: &Client,
+    table: &Table,
+    owner: &Owner,
+    at: Timestamp,
+) -> TableOutcome {
+    let mut outcome = self::table(client, table, owner).await;
+    let known = table
+        .status
+        .as_ref()
+        .and_then(|status| status.stats.as_ref());
+    if let Some(info) = outcome
+        .table
+        .as_ref()
+        .filter(|info| is_owned_by(info, table))
+        && crate::stats::are_due(known, at)
+    {
+        match client.table_stats(&info.name).await {
+            Ok(stats) => outcome.stats = Some(stats),
+            Err(error) => tracing::debug!(table = %info.name, %error, "read statistics"),
+        }
     }
     outcome
 }
@@ -191,6 +222,7 @@ impl TableOutcome {
             table: None,
             applied: Vec::new(),
             pending: Vec::new(),
+            stats: None,
         }
     }
 
@@ -250,6 +282,7 @@ impl TableOutcome {
             table,
             applied,
             pending: Vec::new(),
+            stats: None,
         }
     }
 
@@ -274,6 +307,9 @@ impl TableOutcome {
             status.table_name = Some(info.name.to_string());
             status.table_uid = is_owned_by(info, table).then(|| info.uid.clone());
             status.families = info.families.iter().map(family_status).collect();
+        }
+        if let Some(stats) = &self.stats {
+            status.stats = Some(crate::stats::status(stats, status.stats.take(), at));
         }
         status
     }
@@ -300,7 +336,10 @@ fn family_status(info: &tablemount_api::FamilyInfo) -> FamilyStatus {
         id: i64::try_from(info.id).unwrap_or(i64::MAX),
         gc_rule: describe_gc(&schema.gc_rule),
         compression: compression_type(schema.compression),
+        compression_scope: scope_word(schema.compression_scope),
         block_size_bytes: schema.block_bytes.into(),
+        bloom_filter: bloom_filter_word(schema.bloom_filter),
+        block_cache: schema.block_cache,
         in_memory: schema.in_memory,
         max_value_bytes: schema.max_value_bytes.into(),
     }

@@ -30,6 +30,7 @@ impl Store {
             .map_err(doing)?
         {}
         self.release(&state, upto);
+        tablet.activity.flushed(upto);
         log.flushed(tablet.id, upto)?;
         self.wake(|work| work.compact = true);
         Ok(true)
@@ -109,10 +110,10 @@ impl Store {
         published
     }
 
-    /// The tablet to flush next, if memtables or log are over half of their budget.
+    /// The tablet to flush next, if memtables are over half of their budget, or the log over its own or out of disk.
     pub(crate) fn choose_flush(&self) -> Result<Option<(Arc<Table>, Arc<Tablet>)>> {
         let log = self.log()?;
-        if log.bytes() > self.options.log_budget_bytes {
+        if log.bytes() > self.options.log_budget_bytes || log.disk_full().is_some() {
             let holders = log.oldest_holders();
             let holding = self
                 .tablets()

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tablemount_api::stats::ServerStats;
 use tablemount_api::{TableName, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -21,11 +20,12 @@ use super::catalog::Catalog;
 use super::disk::Disk;
 use super::hold::HoldState;
 use super::jobs::Jobs;
-use super::log::{Appended, CommitLog, Entry, Record};
+use super::log::{Appended, CommitLog, Record};
 use super::objects::Objects;
 use super::pressure::Brake;
 use super::rate::Rate;
 use super::sst::{DroppedFiles, FileMeta, Sst};
+use super::stats::ServerActivity;
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
 use crate::clock::Clock;
@@ -76,6 +76,7 @@ pub(crate) struct Store {
     holding: Mutex<()>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
+    pub(crate) activity: ServerActivity,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) rate: Rate,
     /// Slows all writers down.
@@ -136,6 +137,7 @@ impl Store {
             holding: Mutex::new(()),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
+            activity: ServerActivity::new(),
             jobs: Arc::default(),
             rate,
             brake: Brake::default(),
@@ -179,36 +181,56 @@ impl Store {
         self.rows.iter().map(RwLock::write).collect()
     }
 
-    /// Logs entries of one row and puts them into the tablet's memtables. The caller holds the row's lock.
-    pub(crate) fn append(
+    /// A row's lock, shared, if nobody has it exclusively or waits to.
+    pub(crate) fn try_lock_shared(
+        &self,
+        tablet: u64,
+        row: &[u8],
+    ) -> Option<RwLockReadGuard<'_, ()>> {
+        self.rows[row_lock(tablet, row)].try_read()
+    }
+
+    /// Logs a row's mutation and puts it into the tablet's memtables. The caller holds the row's lock.
+    pub(crate) fn append(&self, tablet: &Tablet, record: &mut Record) -> Result<Appended> {
+        check_bytes(record)?;
+        let appended = self
+            .log()?
+            .append(record, &mut |record| self.apply(tablet, record))?;
+        self.look_at_memtables();
+        Ok(appended)
+    }
+
+    /// Like [`Store::append`], but `None` where that waits.
+    pub(crate) fn try_append(
         &self,
         tablet: &Tablet,
-        row: &bytes::Bytes,
-        entries: Vec<Entry>,
-    ) -> Result<Appended> {
-        let bytes: usize = entries.iter().map(Entry::bytes).sum();
-        if bytes > MAX_ROW_BYTES {
-            return Err(Error::TooLarge(format!(
-                "the mutations come to {bytes} bytes; limit is {MAX_ROW_BYTES}"
-            )));
-        }
-        let appended = self.log()?.append(|first_sequence| {
-            tablet.check_live()?;
-            let record = Record {
-                tablet: tablet.id,
-                first_sequence,
-                server_timestamp: tablet.server_timestamp(),
-                row: row.clone(),
-                entries,
-            };
-            let bytes = tablet.state().active.apply(&record);
-            self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
-            Ok(record)
-        })?;
-        if self.memtable_bytes.load(Ordering::Relaxed) > self.options.memtable_budget_bytes / 2 {
-            self.wake(|work| work.flush = true);
-        }
+        record: &mut Record,
+    ) -> Result<Option<Appended>> {
+        check_bytes(record)?;
+        let appended = self
+            .log()?
+            .try_append(record, &mut |record| self.apply(tablet, record))?;
+        self.look_at_memtables();
         Ok(appended)
+    }
+
+    fn apply(&self, tablet: &Tablet, record: &Record) -> Result<()> {
+        tablet.check_live()?;
+        let bytes = tablet.state().active.apply(record);
+        self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        tablet.activity.wrote(&record.entries);
+        Ok(())
+    }
+
+    /// Asks for a flush once memtables need one, once however many find that.
+    fn look_at_memtables(&self) {
+        if self.memtable_bytes.load(Ordering::Relaxed) <= self.options.memtable_budget_bytes / 2 {
+            return;
+        }
+        let asked = std::mem::replace(&mut self.work.state.lock().flush, true);
+        if !asked {
+            self.work.changed.notify_all();
+        }
     }
 
     /// Whether writers must wait for flushes.
@@ -290,27 +312,15 @@ impl Store {
             })
             .collect()
     }
+}
 
-    pub(crate) fn stats(&self) -> ServerStats {
-        let tables = self.tables.load();
-        ServerStats {
-            store_id: self.store_id.to_string(),
-            epoch: self.epoch,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: self.started,
-            read_only: self.log.is_none(),
-            tables: tables.len() as u64,
-            tablets: tables
-                .values()
-                .map(|table| table.tablets.len() as u64)
-                .sum(),
-            memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
-            memtable_budget_bytes: self.options.memtable_budget_bytes,
-            log_bytes: self.log.as_ref().map_or(0, |log| log.bytes()),
-            log_budget_bytes: self.options.log_budget_bytes,
-            durable_sequence: self.durable_sequence(),
-            log_syncs: self.log.as_ref().map_or(0, |log| log.syncs()),
-        }
+fn check_bytes(record: &Record) -> Result<()> {
+    let bytes = record.bytes();
+    match bytes > MAX_ROW_BYTES {
+        true => Err(Error::TooLarge(format!(
+            "the mutations come to {bytes} bytes; limit is {MAX_ROW_BYTES}"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `Table`: a table in a TableCluster, its column families and their settings.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,20 @@ use tablemount_api::{InvalidModel, TableName};
         type_ = "integer",
         description = "The schema's version on the server",
         json_path = ".status.observedSchemaVersion"
+    ),
+    printcolumn(
+        name = "Size",
+        type_ = "string",
+        description = "What its files take on disk",
+        json_path = ".status.stats.size",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Rows",
+        type_ = "integer",
+        description = "Its rows, an estimate",
+        json_path = ".status.stats.estimatedRows",
+        priority = 1
     ),
     printcolumn(
         name = "Table",
@@ -149,6 +163,15 @@ pub struct Family {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1024, max = 1_048_576))]
     pub block_size_bytes: Option<i32>,
+    /// Which keys files have bloom filters of, by which reads skip files: None, Row (the default), or RowColumn, for rows of
+    /// which single columns are read. A change applies online, to files written from then on; files that exist keep theirs
+    /// until they are compacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bloom_filter: Option<BloomFilter>,
+    /// Whether blocks that are read stay in the server's block cache. Default true; false suits what is scanned once, so that
+    /// it does not displace other families. A change applies online, to reads from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache: Option<bool>,
     /// The longest value in bytes, up to 104857600 (100 MiB, the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 104_857_600))]
@@ -163,6 +186,11 @@ pub struct Compression {
     /// they are compacted.
     #[serde(rename = "type", default)]
     pub algorithm: CompressionType,
+    /// What is compressed at a time: Block (the default, smallest), or Record, each value on its own, so that reading one cell
+    /// decompresses no other. Without a type it has no effect. A change applies online, to files written from then on; files
+    /// that exist keep theirs until they are compacted.
+    #[serde(default)]
+    pub scope: CompressionScope,
 }
 
 /// A compression algorithm.
@@ -177,6 +205,28 @@ pub enum CompressionType {
     Snappy,
     /// Zstandard: smallest.
     Zstd,
+}
+
+/// What is compressed at a time.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CompressionScope {
+    /// A block: smallest.
+    #[default]
+    Block,
+    /// Each value on its own.
+    Record,
+}
+
+/// Which keys files have bloom filters of.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BloomFilter {
+    /// None.
+    None,
+    /// Row keys.
+    #[default]
+    Row,
+    /// Row keys, and rows with qualifier.
+    RowColumn,
 }
 
 /// A consent to one change that deletes data. Exactly one field is set.
@@ -224,6 +274,9 @@ pub struct TableStatus {
     #[schemars(length(max = 100))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub families: Vec<FamilyStatus>,
+    /// What the table holds, as of a few minutes ago at most while the server serves. Taken anew at most once a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<StatsStatus>,
     /// Changes between the server's schema and the manifest that wait for a consent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
@@ -245,12 +298,46 @@ pub struct FamilyStatus {
     pub gc_rule: String,
     /// How blocks are compressed.
     pub compression: CompressionType,
+    /// What is compressed at a time.
+    #[serde(default)]
+    pub compression_scope: CompressionScope,
     /// Uncompressed size of a data block in bytes.
     pub block_size_bytes: i64,
+    /// Which keys files have bloom filters of.
+    #[serde(default)]
+    pub bloom_filter: BloomFilter,
+    /// Whether blocks that are read stay in the block cache.
+    #[serde(default = "yes")]
+    pub block_cache: bool,
     /// Whether its files are kept in memory.
     pub in_memory: bool,
     /// The longest value in bytes.
     pub max_value_bytes: i64,
+}
+
+/// What a table holds.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatsStatus {
+    /// When these figures changed last, as far as was looked.
+    pub observed: Time,
+    /// diskBytes for people.
+    #[schemars(length(max = 32))]
+    pub size: String,
+    /// Bytes of its files.
+    pub disk_bytes: i64,
+    /// Its files.
+    pub files: i64,
+    /// Rows, added up over files: a row that is in several files counts several times until they are merged.
+    pub estimated_rows: i64,
+    /// Bytes of cells that are in memory and the commit log, not in files yet.
+    pub memtable_bytes: i64,
+    /// Bytes that compactions still have to write, an estimate.
+    pub estimated_debt_bytes: i64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A change that has not been made yet.

@@ -8,6 +8,9 @@ mod hold;
 mod model;
 mod recovery;
 mod rules;
+mod space;
+mod speed;
+mod stats;
 mod threads;
 mod verify;
 
