@@ -34,6 +34,7 @@ pub(super) fn make(folder: &Path, rows: usize) -> Store {
     store
         .compact_family(&table, &tablet, merged)
         .expect("compact");
+    store.remove_dropped().expect("clean up");
     write_rows(&store, 5, 2);
     delete_widely(&store);
     store

@@ -30,7 +30,7 @@ struct Closed {
 impl Closed {
     fn new() -> Self {
         let folder = TempDir::new().expect("folder");
-        let store = make(folder.path(), 500);
+        let store = make(folder.path(), 700);
         let (_, tablet) = store.tablets().remove(0);
         let files = tablet.state().files[&1]
             .iter()
@@ -122,12 +122,12 @@ fn a_store_with_everything_is_sound_and_stays_as_it_is() {
     assert_eq!(findings, []);
     assert_eq!((summary.tables, summary.tablets), (2, 4));
     assert!(
-        summary.files >= 16 + 6 && summary.blocks > 100,
+        summary.files >= 15 + 6 && summary.blocks > 100,
         "{summary:?}"
     );
     assert!(summary.entries > 4000, "{summary:?}");
     assert!(
-        summary.log_groups > 20 && summary.log_records > 20,
+        summary.log_groups >= 8 && summary.log_records > 20,
         "{summary:?}"
     );
     assert!(before == content(store.folder.path()), "nothing is changed");
@@ -374,8 +374,9 @@ fn a_store_under_load_is_sound_at_any_moment() {
         ..PutTable::default()
     };
     store.put_table(&table(), &body).expect("put table");
-    let workers = Workers::start(&store).expect("threads");
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let _runtime = runtime.enter();
+    let workers = Workers::start(&store).expect("threads");
     let writers: Vec<_> = (0..4)
         .map(|writer| runtime.spawn(load(store.clone(), writer)))
         .collect();
