@@ -43,6 +43,8 @@ enum Command {
     Export(cmd::export::Args),
     Path(cmd::path::Args),
     Key(cmd::key::Args),
+    Verify(cmd::verify::Args),
+    Sst(cmd::sst::Args),
     Completions(cmd::completions::Args),
     Healthcheck(cmd::healthcheck::Args),
 }
@@ -91,6 +93,8 @@ fn execute(command: Command) -> anyhow::Result<()> {
         Command::Export(args) => block_on(cmd::export::run(args)),
         Command::Path(args) => cmd::path::run(&args),
         Command::Key(args) => cmd::key::run(&args),
+        Command::Verify(args) => cmd::verify::run(&args),
+        Command::Sst(args) => cmd::sst::run(&args),
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Healthcheck(args) => block_on(cmd::healthcheck::run(args)),
     }

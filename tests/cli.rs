@@ -8,6 +8,8 @@ mod refusals;
 mod rows;
 #[path = "cli/stats.rs"]
 mod stats;
+#[path = "cli/stores.rs"]
+mod stores;
 mod support;
 #[path = "cli/upkeep.rs"]
 mod upkeep;

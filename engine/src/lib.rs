@@ -9,6 +9,7 @@
 pub mod access;
 mod clock;
 mod delete_rows;
+pub mod dump;
 mod engine;
 mod error;
 mod grpc;
@@ -19,6 +20,7 @@ mod open_files;
 mod read;
 mod row_update;
 mod storage;
+pub mod verify;
 mod write;
 
 pub use engine::{Config, Engine};

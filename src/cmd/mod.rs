@@ -16,6 +16,8 @@ pub(crate) mod operator;
 pub(crate) mod path;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod sst;
 pub(crate) mod stats;
 pub(crate) mod tables;
 pub(crate) mod up;
+pub(crate) mod verify;

@@ -10,7 +10,7 @@
 
 mod admin;
 pub(crate) mod cache;
-mod catalog;
+pub(crate) mod catalog;
 mod cleanup;
 mod compaction;
 pub(crate) mod compactor;
@@ -27,7 +27,7 @@ pub(crate) mod log;
 mod maintain;
 mod memtable;
 pub(crate) mod merge;
-mod objects;
+pub(crate) mod objects;
 pub(crate) mod open;
 mod pace;
 pub(crate) mod pressure;
@@ -39,13 +39,14 @@ mod rewrite;
 #[cfg(test)]
 mod sim;
 pub(crate) mod sources;
-mod sst;
+pub(crate) mod sst;
 pub(crate) mod stats;
 pub(crate) mod store;
 pub(crate) mod table;
 pub(crate) mod tablet;
 #[cfg(test)]
 mod tests;
+pub(crate) mod verify;
 pub(crate) mod visible;
-mod wide;
+pub(crate) mod wide;
 pub(crate) mod workers;

@@ -146,7 +146,7 @@ impl Objects {
 
     /// The highest number in a folder and its content.
     pub(crate) fn newest<T: DeserializeOwned>(&self, folder: &str) -> Result<Option<(u64, T)>> {
-        let Some(number) = self.numbers(folder)?.pop() else {
+        let Some(number) = self.newest_number(folder)? else {
             return Ok(None);
         };
         let path = numbered(folder, number);
@@ -154,6 +154,11 @@ impl Objects {
             .read(&path)?
             .ok_or_else(|| Error::Corrupt(format!("{path} is listed but absent")))?;
         Ok(Some((number, decode(&path, &bytes)?)))
+    }
+
+    /// The highest number in a folder.
+    pub(crate) fn newest_number(&self, folder: &str) -> Result<Option<u64>> {
+        Ok(self.numbers(folder)?.pop())
     }
 
     /// Creates `FOLDER/<number>`. Losing means that another process writes to the store: an error.
@@ -204,7 +209,7 @@ impl Objects {
 }
 
 /// The path of a numbered object; zeros in front make list order the numbers' order.
-fn numbered(folder: &str, number: u64) -> String {
+pub(crate) fn numbered(folder: &str, number: u64) -> String {
     format!("{folder}/{number:012}")
 }
 
@@ -223,33 +228,55 @@ pub(crate) fn encode<T: Serialize>(content: &T) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
+/// Why bytes are no object of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BadObject {
+    Damaged(String),
+    Format(u32),
+}
+
+impl std::fmt::Display for BadObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged(what) => f.write_str(what),
+            Self::Format(format) => {
+                write!(f, "has format {format}; this version reads format {FORMAT}")
+            }
+        }
+    }
+}
+
 /// An object's content, checked.
 pub(crate) fn decode<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T> {
+    open(bytes).map_err(|bad| match bad {
+        BadObject::Damaged(what) => Error::Corrupt(format!("{path} at offset 0: {what}")),
+        BadObject::Format(_) => Error::Precondition(format!("{path} {bad}")),
+    })
+}
+
+/// The same, of bytes of any origin.
+pub(crate) fn open<T: DeserializeOwned>(bytes: &[u8]) -> std::result::Result<T, BadObject> {
     let word = |at: usize| {
         bytes
             .get(at..at + 4)
             .and_then(|word| Some(u32::from_le_bytes(word.try_into().ok()?)))
     };
-    let corrupt = |what: &str| Error::Corrupt(format!("{path} at offset 0: {what}"));
+    let damaged = |what: &str| BadObject::Damaged(what.to_owned());
     if bytes.get(..4) != Some(MAGIC) {
-        return Err(corrupt("not an object of tablemount"));
+        return Err(damaged("not an object of tablemount"));
     }
     match word(4) {
         Some(FORMAT) => {}
-        Some(other) => {
-            return Err(Error::Precondition(format!(
-                "{path} has format {other}; this version reads format {FORMAT}"
-            )));
-        }
-        None => return Err(corrupt("cut short")),
+        Some(other) => return Err(BadObject::Format(other)),
+        None => return Err(damaged("cut short")),
     }
     let (Some(checksum), Some(length)) = (word(8), word(12)) else {
-        return Err(corrupt("cut short"));
+        return Err(damaged("cut short"));
     };
     if bytes.len() - HEADER != length as usize || crc32c::crc32c(&bytes[12..]) != checksum {
-        return Err(corrupt("checksum does not match"));
+        return Err(damaged("checksum does not match"));
     }
-    serde_json::from_slice(&bytes[HEADER..]).map_err(|error| corrupt(&format!("content: {error}")))
+    serde_json::from_slice(&bytes[HEADER..]).map_err(|error| damaged(&format!("content: {error}")))
 }
 
 /// Runs a future to its end on a thread that may block.

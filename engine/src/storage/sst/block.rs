@@ -424,6 +424,21 @@ impl BlockCursor {
         (offset < self.end).then_some(offset)
     }
 
+    /// The offset of the entry that comes next, or the end of the entries.
+    pub(super) fn next_offset(&self) -> usize {
+        self.next
+    }
+
+    pub(super) fn restarts(&self) -> usize {
+        self.restarts
+    }
+
+    /// Where a restart is, and its key. `None`: there is none, or it is damaged.
+    pub(super) fn restart(&self, restart: usize) -> Option<(usize, &[u8])> {
+        (restart < self.restarts).then_some(())?;
+        Some((self.restart_offset(restart)?, self.restart_key(restart)?))
+    }
+
     fn restart_key(&self, restart: usize) -> Option<&[u8]> {
         let head = self.head(self.restart_offset(restart)?)?;
         (head.shared == 0).then(|| &self.block.bytes[head.key_at..head.value_at])

@@ -11,7 +11,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-const LINE: usize = 64;
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
 const BITS_PER_KEY: usize = 10;
 const PROBES: u32 = 6;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -13,12 +13,11 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::block::BlockCursor;
-use super::{FOOTER, FileMeta, Handle, MAGIC, Properties, stored};
+use super::reader::{Fault, NOT_THE_MANIFESTS, Reader, SECTION_MISSING};
+use super::{FileMeta, Handle};
 use crate::storage::cache::{Block, Shared};
 use crate::storage::entry::{CHUNK_BYTES, Large};
-use crate::storage::keys;
-use crate::storage::objects::FORMAT;
-use crate::storage::ranges::{RangeDelete, RangeSet};
+use crate::storage::ranges::RangeSet;
 use crate::{Error, Result};
 
 /// Paths of files that nothing refers to any more.
@@ -70,35 +69,14 @@ impl Sst {
         meta: FileMeta,
         dropped: DroppedFiles,
     ) -> Result<Arc<Self>> {
-        let file = shared.next_file();
-        let reader = Reader {
-            shared,
-            file,
-            path: &meta.path,
-            bytes: meta.bytes,
-        };
-        let [cells, wide, ranges, properties] = reader.footer()?;
-        let top = |handle: Handle| match handle.length {
-            0 => Ok(None),
-            _ => reader.block(handle).map(|bytes| Some(Block::new(bytes))),
-        };
-        let (cells, wide) = (top(cells)?, top(wide)?);
-        let ranges = match top(ranges)? {
-            Some(block) => reader.ranges(ranges, block)?,
-            None => RangeSet::default(),
-        };
-        let json = reader.block(properties)?;
-        let stored: Properties = serde_json::from_slice(&json)
-            .map_err(|error| reader.corrupt(properties.offset, &format!("properties: {error}")))?;
-        if stored != meta.properties {
-            return Err(reader.corrupt(
-                properties.offset,
-                "properties are not those of the manifest",
-            ));
-        }
-        if (stored.entries > 0) != cells.is_some() || (stored.wide_deletes > 0) != wide.is_some() {
-            return Err(reader.corrupt(properties.offset, "a section is missing"));
-        }
+        let reader = Reader::new(shared, &meta.path, meta.bytes);
+        let parts = Parts::read(&reader, &meta).map_err(|fault| fault.error(&meta.path))?;
+        let Parts {
+            cells,
+            wide,
+            ranges,
+        } = parts;
+        let file = reader.file;
         let bytes = |top: &Option<Arc<Block>>| top.as_ref().map_or(0, |top| top.bytes.len());
         let resident = (bytes(&cells) + bytes(&wide)) as u64;
         shared.reside(resident);
@@ -144,7 +122,8 @@ impl Sst {
         if let Some(block) = self.shared.block(self.file, handle.offset) {
             return Ok(block);
         }
-        let bytes = self.reader().block(handle)?;
+        let read = self.reader().block(handle);
+        let bytes = read.map_err(|fault| fault.error(&self.meta.path))?;
         if !keep {
             return Ok(Block::new(bytes));
         }
@@ -177,11 +156,8 @@ impl Sst {
 
     /// A chunk of a large value of which `rest` bytes are left.
     pub(crate) fn chunk(&self, (offset, length): (u64, u32), rest: u64) -> Result<Bytes> {
-        let chunk = self.reader().block(Handle { offset, length })?;
-        match chunk.len() as u64 == rest.min(CHUNK_BYTES as u64) {
-            true => Ok(chunk),
-            false => Err(self.corrupt(offset, "a chunk of a value has another length")),
-        }
+        let chunk = self.reader().chunk((offset, length), rest);
+        chunk.map_err(|fault| fault.error(&self.meta.path))
     }
 
     /// Holds all blocks of the file in memory, counted in `account`, if they fit into `budget`. Returns whether they are.
@@ -296,7 +272,39 @@ impl Sst {
     }
 
     pub(super) fn corrupt(&self, offset: u64, what: &str) -> Error {
-        corrupt(&self.meta.path, offset, what)
+        Fault::at(offset, what).error(&self.meta.path)
+    }
+}
+
+/// What an open file holds of its bytes.
+struct Parts {
+    cells: Option<Arc<Block>>,
+    wide: Option<Arc<Block>>,
+    ranges: RangeSet,
+}
+
+impl Parts {
+    /// Reads and checks them against what the manifest says.
+    fn read(reader: &Reader<'_>, meta: &FileMeta) -> std::result::Result<Self, Fault> {
+        let [cells, wide, ranges, properties] = reader.footer()?;
+        let top = |handle: Handle| match handle.length {
+            0 => Ok(None),
+            _ => reader.block(handle).map(|bytes| Some(Block::new(bytes))),
+        };
+        let (cells, wide) = (top(cells)?, top(wide)?);
+        let ranges = RangeSet::new(&reader.range_deletes(ranges)?);
+        let stored = reader.properties(properties)?;
+        if stored != meta.properties {
+            return Err(Fault::at(properties.offset, NOT_THE_MANIFESTS));
+        }
+        if (stored.entries > 0) != cells.is_some() || (stored.wide_deletes > 0) != wide.is_some() {
+            return Err(Fault::at(properties.offset, SECTION_MISSING));
+        }
+        Ok(Self {
+            cells,
+            wide,
+            ranges,
+        })
     }
 }
 
@@ -314,116 +322,4 @@ impl Drop for Sst {
                 .push(std::mem::take(&mut self.meta.path));
         }
     }
-}
-
-/// Reads a file's bytes.
-struct Reader<'a> {
-    shared: &'a Arc<Shared>,
-    file: u64,
-    path: &'a str,
-    bytes: u64,
-}
-
-impl Reader<'_> {
-    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        let read = || {
-            self.shared
-                .file(self.file, self.path)?
-                .read_at(offset, length)
-        };
-        read().map_err(|error| {
-            Error::Io(format!(
-                "read sst {} at offset {offset}: {error}",
-                self.path
-            ))
-        })
-    }
-
-    fn block(&self, handle: Handle) -> Result<Bytes> {
-        let length = u64::from(handle.length);
-        if handle.offset.saturating_add(length) > self.bytes {
-            return Err(self.corrupt(handle.offset, "a block lies outside the file"));
-        }
-        let bytes = self.read(handle.offset, handle.length as usize)?;
-        stored::open(&bytes).map_err(|damage| self.corrupt(handle.offset, damage.as_str()))
-    }
-
-    fn footer(&self) -> Result<[Handle; 4]> {
-        let file = self.shared.file(self.file, self.path);
-        let file = file.map_err(|error| Error::Io(format!("open sst {}: {error}", self.path)))?;
-        if file.length() != self.bytes {
-            return Err(Error::Corrupt(format!(
-                "sst {} is {} bytes; its manifest says {}",
-                self.path,
-                file.length(),
-                self.bytes
-            )));
-        }
-        let at = self
-            .bytes
-            .checked_sub(FOOTER as u64)
-            .ok_or_else(|| self.corrupt(0, "too short for a footer"))?;
-        let footer = self.read(at, FOOTER)?;
-        match decode_footer(&footer) {
-            Ok(handles) => Ok(handles),
-            Err(BadFooter::Damaged) => {
-                Err(self.corrupt(at, "the footer's checksum does not match"))
-            }
-            Err(BadFooter::Format(format)) => Err(Error::Precondition(format!(
-                "sst {} has format {format}; this version reads format {FORMAT}",
-                self.path
-            ))),
-        }
-    }
-
-    fn ranges(&self, handle: Handle, block: Arc<Block>) -> Result<RangeSet> {
-        let damaged = || self.corrupt(handle.offset, "the block of range deletes is damaged");
-        let mut cursor = BlockCursor::new(block).ok_or_else(damaged)?;
-        let mut ranges = Vec::new();
-        loop {
-            cursor.advance().ok_or_else(damaged)?;
-            let (Some(key), Some(stored)) = (cursor.key(), cursor.stored()) else {
-                return Ok(RangeSet::new(&ranges));
-            };
-            let sequence = keys::sequence_of(key).ok_or_else(damaged)?;
-            ranges.push(RangeDelete {
-                from: key[..key.len() - 8].to_vec(),
-                to: (!stored.bytes.is_empty()).then(|| stored.bytes.to_vec()),
-                sequence,
-            });
-        }
-    }
-
-    fn corrupt(&self, offset: u64, what: &str) -> Error {
-        corrupt(self.path, offset, what)
-    }
-}
-
-/// Why a footer is none of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BadFooter {
-    Damaged,
-    Format(u32),
-}
-
-/// The handles in a footer: top indexes of cells and wider deletes, ranges, properties.
-pub(crate) fn decode_footer(bytes: &[u8]) -> std::result::Result<[Handle; 4], BadFooter> {
-    let footer: &[u8; FOOTER] = bytes.first_chunk().ok_or(BadFooter::Damaged)?;
-    let word = |at: usize| {
-        footer[at..]
-            .first_chunk()
-            .map_or(0, |chunk| u32::from_le_bytes(*chunk))
-    };
-    if &footer[60..] != MAGIC || crc32c::crc32c(&footer[..56]) != word(56) {
-        return Err(BadFooter::Damaged);
-    }
-    if word(52) != FORMAT {
-        return Err(BadFooter::Format(word(52)));
-    }
-    let handle = |i: usize| Handle::decode(&footer[i * Handle::BYTES..]).ok_or(BadFooter::Damaged);
-    Ok([handle(0)?, handle(1)?, handle(2)?, handle(3)?])
-}
-
-fn corrupt(path: &str, offset: u64, what: &str) -> Error {
-    Error::Corrupt(format!("sst {path} at offset {offset}: {what}"))
 }

@@ -15,13 +15,17 @@
 //! **Invariants**: never overwritten, names are never reused; every block is checked when it is read, and damage is reported with
 //! file and offset; no length from disk is trusted beyond the file's own length.
 
+mod audit;
 pub(crate) mod block;
-mod bloom;
+pub(crate) mod bloom;
 mod compress;
 mod cursor;
+pub(crate) mod dump;
 mod file;
+pub(crate) mod reader;
 mod section;
-mod stored;
+pub(crate) mod stored;
+pub(crate) mod walk;
 mod writer;
 
 use serde::{Deserialize, Serialize};
@@ -33,7 +37,7 @@ pub(crate) use cursor::SstCursor;
 pub(crate) use file::{DroppedFiles, Section, Sst};
 pub(crate) use writer::SstWriter;
 
-const FOOTER: usize = 64;
+pub(crate) const FOOTER: usize = 64;
 const TRAILER: usize = 9;
 const MAGIC: &[u8; 4] = b"TMSS";
 /// An index partition ends at this size.
@@ -74,7 +78,7 @@ pub(crate) struct Properties {
 }
 
 impl Properties {
-    fn empty(bloom_filter: BloomFilter) -> Self {
+    pub(crate) fn empty(bloom_filter: BloomFilter) -> Self {
         Self {
             entries: 0,
             tombstones: 0,
@@ -96,7 +100,7 @@ impl Properties {
         }
     }
 
-    fn saw_sequence(&mut self, sequence: u64) {
+    pub(crate) fn saw_sequence(&mut self, sequence: u64) {
         self.min_sequence = self.min_sequence.min(sequence);
         self.max_sequence = self.max_sequence.max(sequence);
     }

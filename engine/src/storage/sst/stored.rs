@@ -8,7 +8,7 @@ use tablemount_api::Compression;
 use super::{TRAILER, compress};
 
 /// Appends `raw` to `out` as a stored block, compressed where that is smaller; returns its length.
-pub(super) fn seal(out: &mut Vec<u8>, compression: Compression, raw: &[u8]) -> u32 {
+pub(crate) fn seal(out: &mut Vec<u8>, compression: Compression, raw: &[u8]) -> u32 {
     let start = out.len();
     match compress::compress(compression, raw) {
         Some((codec, packed)) => {
@@ -28,14 +28,14 @@ pub(super) fn seal(out: &mut Vec<u8>, compression: Compression, raw: &[u8]) -> u
 
 /// What is wrong with a stored block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Damage {
+pub(crate) enum Damage {
     TooShort,
     Checksum,
     Compression,
 }
 
 impl Damage {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::TooShort => "a block is shorter than its trailer",
             Self::Checksum => "a block's checksum does not match",
@@ -45,7 +45,7 @@ impl Damage {
 }
 
 /// The block's bytes, checked and decompressed.
-pub(super) fn open(stored: &Bytes) -> Result<Bytes, Damage> {
+pub(crate) fn open(stored: &Bytes) -> Result<Bytes, Damage> {
     let body = stored.len().checked_sub(TRAILER).ok_or(Damage::TooShort)?;
     let word = |at: usize| {
         stored[at..]

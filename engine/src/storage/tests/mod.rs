@@ -1,6 +1,8 @@
 //! Tests of the store as a whole, on the simulated disk: hazards by name, and a random schedule against the model.
 
 mod compactions;
+mod dump;
+mod everything;
 mod hazards;
 mod hold;
 mod model;
@@ -10,6 +12,7 @@ mod space;
 mod speed;
 mod stats;
 mod threads;
+mod verify;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
