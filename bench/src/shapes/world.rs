@@ -86,7 +86,7 @@ impl World {
 
     /// Merges all files into one sorted run, then closes.
     pub async fn settle_and_close(self) -> Result<()> {
-        self.engine.compact(&self.table).await?;
+        self.engine.compact(&self.table, None).await?;
         Ok(self.engine.close().await?)
     }
 

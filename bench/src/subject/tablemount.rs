@@ -134,7 +134,8 @@ impl Subject for Tablemount {
     }
 
     async fn settle(&self) -> Result<()> {
-        Ok(self.engine.compact(&self.table).await?)
+        self.engine.compact(&self.table, None).await?;
+        Ok(())
     }
 
     async fn files(&self) -> Result<Files> {
