@@ -75,8 +75,8 @@ crds: build ## crds/ and the chart's copy, from the code
 	$(binary) crds > crds/tablemount.dev.yaml
 	cp crds/tablemount.dev.yaml charts/tablemount/crds/
 
-# A workspace of its own (bench/Cargo.toml), against Debian's RocksDB. BENCH_ARGS are further arguments.
-bench := cd bench && ROCKSDB_LIB_DIR=/usr/lib/$$(gcc -print-multiarch) ROCKSDB_INCLUDE_DIR=/usr/include \
+# A workspace of its own (bench/Cargo.toml), against Debian's RocksDB, a shared library. BENCH_ARGS are further arguments.
+bench := cd bench && RUSTFLAGS='-C target-feature=-crt-static' ROCKSDB_LIB_DIR=/usr/lib/$$(gcc -print-multiarch) ROCKSDB_INCLUDE_DIR=/usr/include \
 	LIBCLANG_PATH=/usr/lib/llvm-14/lib cargo
 bench bench-shapes bench-plot bench-test: export CARGO_TARGET_DIR := $(CACHE)/bench
 bench_out := $(CACHE)/bench-results

@@ -263,7 +263,10 @@ fn scans_take_ranges_and_directions() {
 fn tables_are_listed_made_and_dropped() {
     create(
         "made",
-        &["info:inMemory", "text:maxVersions=3,compression=zstd"],
+        &[
+            "info:inMemory",
+            "text:maxVersions=3,compression=zstd,compressionScope=record,bloomFilter=rowColumn,blockCache=false",
+        ],
     );
     let listed: Value = serde_json::from_str(tm(&["tables", "-o", "json"]).ok()).expect("JSON");
     let names: Vec<&str> = listed["tables"]
@@ -282,7 +285,9 @@ fn tables_are_listed_made_and_dropped() {
     assert!(line.contains("info,text"), "{line}");
     let described = tm(&["tables", "made"]);
     assert!(
-        described.ok().contains("text     3 versions   zstd"),
+        described
+            .ok()
+            .contains("text     3 versions   zstd by record   4096    rowColumn      no "),
         "{}",
         described.text()
     );

@@ -9,6 +9,8 @@ use crate::subject::Result;
 const TICKS: u64 = 100;
 /// Idle is less than this share of a core.
 const IDLE_SHARE: f64 = 0.1;
+/// And writes fewer bytes than this in a look: a compaction that is held back computes little.
+const IDLE_BYTES: u64 = 1 << 20;
 /// How long a look at idleness takes.
 const IDLE_LOOK: Duration = Duration::from_millis(500);
 
@@ -62,6 +64,22 @@ fn number(text: &str, name: &str) -> Result<u64> {
     Ok(value.parse()?)
 }
 
+/// Threads that run, wait for a core or wait for a disk, this one excepted.
+fn busy_threads() -> Result<usize> {
+    let me = fs::read_link("/proc/thread-self")?;
+    let mut busy = 0;
+    for task in fs::read_dir("/proc/self/task")? {
+        let task = task?;
+        // A thread may end before it is looked at.
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+        if me.file_name() != Some(&task.file_name()) && state.starts_with(['R', 'D']) {
+            busy += 1;
+        }
+    }
+    Ok(busy)
+}
+
 /// What was used between two moments.
 pub struct Span {
     started: Instant,
@@ -89,21 +107,26 @@ impl Span {
     }
 }
 
-/// Waits until the store's own threads have nothing to do, but no longer than `limit`; returns how long they had.
+/// Waits until the store's own threads neither compute nor write, but no longer than `limit`; returns how long they did.
 pub async fn idle(limit: Duration) -> Result<Duration> {
-    let started = Instant::now();
+    let (started, mut busy) = (Instant::now(), Duration::ZERO);
     loop {
-        let (busy_until, look) = (started.elapsed(), Span::start()?);
+        let (look, written_before) = (Span::start()?, written()?);
         tokio::time::sleep(IDLE_LOOK).await;
         let share = look.cpu()?.as_secs_f64() / look.elapsed().as_secs_f64();
-        if share < IDLE_SHARE || started.elapsed() > limit {
-            return Ok(busy_until);
+        let rests =
+            share < IDLE_SHARE && written()? - written_before < IDLE_BYTES && busy_threads()? == 0;
+        if rests || started.elapsed() > limit {
+            return Ok(busy);
         }
+        busy = started.elapsed();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -124,6 +147,23 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(span.cpu().unwrap() > Duration::from_millis(20), "{sum}");
+    }
+
+    #[test]
+    fn threads_that_want_to_run_are_counted() {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let started = Instant::now();
+            while busy_threads().unwrap() == 0 && started.elapsed() < Duration::from_secs(10) {}
+            let busy = busy_threads().unwrap();
+            stop.store(true, Ordering::Relaxed);
+            assert!(busy > 0);
+        });
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::storage::log::{Entry, Op};
 use crate::storage::store::Store;
 use crate::storage::table::Table;
 use crate::storage::tablet::Tablet;
+use crate::write::record;
 use crate::{Error, Result};
 
 /// Deletes the rows; durable when it returns.
@@ -43,8 +44,10 @@ pub(crate) fn log(store: &Store, table: &Table, rows: &DeleteRows) -> Result<u64
             op: Op::DeleteRows { stop: stop.clone() },
         };
         let entries = schema.record.families.iter().map(entry).collect();
-        group = store.append(tablet, &from, entries)?.group.max(group);
+        let mut record = record(tablet, from, entries);
+        group = store.append(tablet, &mut record)?.group.max(group);
     }
+    store.log()?.ask(group);
     Ok(group)
 }
 

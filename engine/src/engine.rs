@@ -13,9 +13,10 @@ use tablemount_api::{
 
 use crate::clock::SystemClock;
 use crate::delete_rows;
+use crate::open_files;
 use crate::read::{self, CellRef, CellValue, ReadStream};
 use crate::storage::disk::LocalDisk;
-use crate::storage::log::writer::SEGMENT_BYTES;
+use crate::storage::log::segment_bytes;
 use crate::storage::open;
 use crate::storage::store::{Options, Store};
 use crate::storage::workers::{Workers, compaction_threads};
@@ -31,7 +32,8 @@ pub struct Config {
     pub read_only: bool,
     /// Budget of all memtables, in bytes: above half of it the largest are flushed, above it writers wait.
     pub memtable_budget_bytes: u64,
-    /// Budget of the commit log, in bytes: above it the tablets that hold its oldest segment are flushed.
+    /// Budget of the commit log, in bytes: above it the tablets that hold its oldest segment are flushed. It is kept in
+    /// segments of an eighth of it, 1 to 32 MiB, and never has fewer than two.
     pub log_budget_bytes: u64,
     /// Budget of the block cache, in bytes; indexes and filters of SSTs are in it.
     pub cache_bytes: u64,
@@ -86,10 +88,11 @@ fn stop(store: &Store) {
 impl Engine {
     /// Opens or creates the store: locks the folder, recovers, is ready to serve when it returns.
     pub async fn open(config: Config) -> Result<Self> {
+        open_files::raise_limit();
         let options = Options {
             memtable_budget_bytes: config.memtable_budget_bytes,
             log_budget_bytes: config.log_budget_bytes,
-            segment_bytes: SEGMENT_BYTES,
+            segment_bytes: segment_bytes(config.log_budget_bytes),
             cache_bytes: config.cache_bytes,
             in_memory_budget_bytes: config.in_memory_budget_bytes,
             compaction_threads: compaction_threads(),
@@ -140,9 +143,9 @@ impl Engine {
         let Ok(log) = self.store().log() else {
             return std::future::pending().await;
         };
-        let mut durable = log.watch();
-        let failure = durable.wait_for(|durable| durable.failure.is_some()).await;
-        match failure.ok().and_then(|durable| durable.failure.clone()) {
+        let mut failure = log.failure();
+        let failure = failure.wait_for(Option::is_some).await;
+        match failure.ok().and_then(|failure| failure.clone()) {
             Some(error) => error,
             None => std::future::pending().await,
         }

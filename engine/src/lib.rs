@@ -15,6 +15,7 @@ mod grpc;
 pub mod http;
 #[cfg(test)]
 mod memory_engine;
+mod open_files;
 mod read;
 mod row_update;
 mod storage;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tablemount_api::{
     Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowMutation,
     RowResult, TableName, Timestamp, name,
@@ -14,7 +15,7 @@ use tablemount_api::{
 
 use crate::row_update::RowUpdate;
 use crate::storage::counters;
-use crate::storage::log::{Entry, Op};
+use crate::storage::log::{Entry, Op, Record};
 use crate::storage::pressure::StallReason;
 use crate::storage::store::Store;
 use crate::storage::table::{Schema, Table};
@@ -28,11 +29,38 @@ const MEMORY_WAIT: Duration = Duration::from_secs(30);
 /// What a mutation takes of memory beside its bytes, about.
 const ENTRY_BYTES: usize = 128;
 
-/// A request, checked.
+/// A request of at most so many rows and logged bytes is written by the task that brings it, while nothing must be waited for.
+const INLINE_ROWS: usize = 16;
+const INLINE_BYTES: usize = 64 << 10;
+
+/// Whether a thread may wait: for a row's lock, a full group, the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    May,
+    Never,
+}
+
+/// A request, checked, and what is done of it.
 pub(crate) struct Plan {
     table: Arc<Table>,
     schema: Arc<Schema>,
-    rows: Vec<RowMutation>,
+    rows: Vec<PlannedRow>,
+    done: Applied,
+}
+
+/// A row to write.
+enum PlannedRow {
+    /// Needs no reading.
+    Plain(PlainRow),
+    Update(RowMutation),
+}
+
+/// A row's log record, but for the time.
+struct PlainRow {
+    tablet: Arc<Tablet>,
+    record: Record,
+    /// The entries that take the server's time.
+    untimed: Vec<usize>,
 }
 
 /// What became of a plan.
@@ -50,22 +78,24 @@ pub(crate) async fn mutate(
     table: &TableName,
     request: MutateRequest,
 ) -> Result<MutateResponse> {
-    let plan = Plan::check(store, table, request)?;
+    let mut plan = Plan::check(store, table, request)?;
     slow_down(store, &plan).await;
     wait_for_memory(store).await?;
-    let writer = store.clone();
-    // A row's lock may be held by one that reads from disk, and a full group waits for a sync.
-    let applied = tokio::task::spawn_blocking(move || plan.apply(&writer)).await;
-    let applied =
-        applied.map_err(|error| Error::Io(format!("write to table \"{table}\": {error}")))??;
+    let applied = if plan.is_small() && plan.advance(store, Waits::Never)? {
+        plan.finish(store)?
+    } else {
+        let writer = store.clone();
+        let applied = tokio::task::spawn_blocking(move || plan.apply(&writer)).await;
+        applied.map_err(|error| Error::Io(format!("write to table \"{table}\": {error}")))??
+    };
     store.log()?.durable(applied.group).await?;
     applied.failure.map_or(Ok(applied.response), Err)
 }
 
 /// Holds the request back for a while where memtables fill or files pile up faster than the store works them off.
 async fn slow_down(store: &Store, plan: &Plan) {
-    let tablets = plan.rows.iter().map(|row| &**plan.table.tablet(&row.row));
-    let (delay, reason) = store.delay(tablets, || plan.rows.iter().map(row_bytes).sum());
+    let tablets = plan.rows.iter().map(|row| &**row.tablet(&plan.table));
+    let (delay, reason) = store.delay(tablets, || plan.rows.iter().map(PlannedRow::bytes).sum());
     if delay.is_zero() {
         return;
     }
@@ -80,8 +110,8 @@ async fn slow_down(store: &Store, plan: &Plan) {
     counters::stalled(reason.as_str(), delay);
 }
 
-/// About what a row's mutation takes of memory.
-fn row_bytes(row: &RowMutation) -> u64 {
+/// About what a row's update takes of memory.
+fn update_bytes(row: &RowMutation) -> u64 {
     let mutations = row.mutations.iter().map(|mutation| match mutation {
         Mutation::Put {
             qualifier, value, ..
@@ -127,54 +157,132 @@ impl Plan {
         for row in &request.rows {
             check_row(&table, &schema, row)?;
         }
+        let rows = request.rows.into_iter();
+        let rows = rows.map(|row| PlannedRow::new(&table, &schema, row));
         Ok(Self {
+            rows: rows.collect::<Result<_>>()?,
+            done: Applied::nothing(),
             schema,
             table,
-            rows: request.rows,
         })
     }
 
-    /// Logs row after row.
-    pub(crate) fn apply(self, store: &Store) -> Result<Applied> {
+    /// Logs row after row, waiting where it must.
+    pub(crate) fn apply(mut self, store: &Store) -> Result<Applied> {
+        self.advance(store, Waits::May)?;
+        self.finish(store)
+    }
+
+    /// Whether it is worth less than handing it to another thread.
+    fn is_small(&self) -> bool {
+        let bytes = |row: &PlannedRow| match row {
+            PlannedRow::Plain(row) => row.record.bytes(),
+            PlannedRow::Update(_) => 0,
+        };
+        self.rows.len() <= INLINE_ROWS && self.rows.iter().map(bytes).sum::<usize>() <= INLINE_BYTES
+    }
+
+    /// Logs rows from where it stopped. Returns false if the next would have to wait, and must not.
+    fn advance(&mut self, store: &Store, waits: Waits) -> Result<bool> {
         let count = self.rows.len();
-        let mut results = Vec::with_capacity(count);
-        let (mut group, mut timestamp, mut failure) = (0, None, None);
-        for row in self.rows {
-            let tablet = self.table.tablet(&row.row);
-            let key = row.row.clone();
-            let gives_timestamp = row.mutations.iter().any(brings_no_timestamp);
-            let written = if reads(&self.schema, &row) {
-                update(store, tablet, &self.schema, &row)
-            } else {
-                put(store, tablet, &self.schema, row)
+        while self.done.failure.is_none()
+            && let Some(row) = self.rows.get_mut(self.done.response.results.len())
+        {
+            let written = match row {
+                PlannedRow::Plain(row) => put(store, row, waits),
+                PlannedRow::Update(_) if waits == Waits::Never => Ok(None),
+                PlannedRow::Update(row) => update(store, &self.table, &self.schema, row).map(Some),
             };
             match written {
-                Ok(written) => {
-                    group = group.max(written.group);
-                    timestamp = timestamp.max(gives_timestamp.then_some(written.timestamp));
-                    results.push(RowResult {
-                        applied: written.applied,
-                        cells: written.cells,
-                    });
-                }
+                Ok(Some(written)) => self.done.add(written),
+                Ok(None) => return Ok(false),
                 Err(error) => {
-                    // What it read, and what the rows before it wrote, must be durable before the answer tells of it.
-                    group = store.log()?.newest_group();
-                    let (table, key, done) =
-                        (&self.table.name, name::encode(key.bytes()), results.len());
+                    let (table, key) = (&self.table.name, name::encode(row.key()));
+                    let done = self.done.response.results.len();
                     let context = format!(
                         "table \"{table}\", row \"{key}\" ({done} of {count} rows were written before it)"
                     );
-                    failure = Some(error.context(context));
-                    break;
+                    // What it read, and what the rows before it wrote, must be durable before the answer tells of it.
+                    self.done.group = store.log()?.newest_group();
+                    self.done.failure = Some(error.context(context));
                 }
             }
         }
-        Ok(Applied {
+        Ok(true)
+    }
+
+    /// What was done, once no row is left or one failed.
+    fn finish(self, store: &Store) -> Result<Applied> {
+        store.log()?.ask(self.done.group);
+        Ok(self.done)
+    }
+}
+
+impl PlannedRow {
+    fn new(table: &Table, schema: &Schema, row: RowMutation) -> Result<Self> {
+        if reads(schema, &row) {
+            return Ok(Self::Update(row));
+        }
+        let tablet = table.tablet(&row.row).clone();
+        let mut entries = Vec::with_capacity(row.mutations.len());
+        let mut untimed = Vec::new();
+        for mutation in row.mutations {
+            if brings_no_timestamp(&mutation) {
+                untimed.push(entries.len());
+            }
+            push_plain(schema, mutation, Timestamp::MIN, &mut entries)?;
+        }
+        let record = record(&tablet, row.row.into_bytes(), entries);
+        Ok(Self::Plain(PlainRow {
+            tablet,
+            record,
+            untimed,
+        }))
+    }
+
+    fn tablet<'a>(&'a self, table: &'a Table) -> &'a Arc<Tablet> {
+        match self {
+            Self::Plain(row) => &row.tablet,
+            Self::Update(row) => table.tablet(&row.row),
+        }
+    }
+
+    /// About what it takes of memory.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Plain(PlainRow { record, .. }) => {
+                let each = record.row.len() + ENTRY_BYTES;
+                (record.bytes() + record.entries.len() * each) as u64
+            }
+            Self::Update(row) => update_bytes(row),
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Plain(row) => &row.record.row,
+            Self::Update(row) => row.row.bytes(),
+        }
+    }
+}
+
+impl Applied {
+    fn nothing() -> Self {
+        let (results, timestamp) = (Vec::new(), None);
+        Self {
             response: MutateResponse { results, timestamp },
-            group,
-            failure,
-        })
+            group: 0,
+            failure: None,
+        }
+    }
+
+    fn add(&mut self, written: Written) {
+        self.group = self.group.max(written.group);
+        self.response.timestamp = self.response.timestamp.max(written.timestamp);
+        self.response.results.push(RowResult {
+            applied: written.applied,
+            cells: written.cells,
+        });
     }
 }
 
@@ -183,36 +291,67 @@ struct Written {
     applied: bool,
     cells: Vec<Cell>,
     group: u64,
-    /// The server's time that the row was given.
-    timestamp: Timestamp,
+    /// The server's time, if the row was given it.
+    timestamp: Option<Timestamp>,
 }
 
-/// Logs a plain mutation.
-fn put(store: &Store, tablet: &Tablet, schema: &Schema, row: RowMutation) -> Result<Written> {
-    let key = row.row.into_bytes();
-    let _lock = store.lock_shared(tablet.id, &key);
-    // Under the lock: a read-modify-write that comes between has a time of its own order.
-    let timestamp = tablet.give_timestamp(store.clock.now());
-    let mut entries = Vec::with_capacity(row.mutations.len());
-    for mutation in row.mutations {
-        push_plain(schema, mutation, timestamp, &mut entries)?;
+/// A record that has no sequence number yet.
+pub(crate) fn record(tablet: &Tablet, row: Bytes, entries: Vec<Entry>) -> Record {
+    Record {
+        tablet: tablet.id,
+        first_sequence: 0,
+        server_timestamp: tablet.server_timestamp(),
+        row,
+        entries,
     }
-    let group = store.append(tablet, &key, entries)?.group;
-    Ok(Written {
+}
+
+/// Logs a plain mutation. `None`: it would have to wait, and must not.
+fn put(store: &Store, row: &mut PlainRow, waits: Waits) -> Result<Option<Written>> {
+    let PlainRow {
+        tablet,
+        record,
+        untimed,
+    } = row;
+    let _lock = match waits {
+        Waits::May => store.lock_shared(tablet.id, &record.row),
+        Waits::Never => match store.try_lock_shared(tablet.id, &record.row) {
+            Some(lock) => lock,
+            None => return Ok(None),
+        },
+    };
+    // Under the lock: a read-modify-write that comes between has a time of its own order.
+    let now = tablet.give_timestamp(store.clock.now());
+    for entry in untimed.iter() {
+        if let Op::Put { timestamp, .. } = &mut record.entries[*entry].op {
+            *timestamp = now;
+        }
+    }
+    record.server_timestamp = tablet.server_timestamp();
+    let appended = match waits {
+        Waits::May => Some(store.append(tablet, record)?),
+        Waits::Never => store.try_append(tablet, record)?,
+    };
+    Ok(appended.map(|appended| Written {
         applied: true,
         cells: Vec::new(),
-        group,
-        timestamp,
-    })
+        group: appended.group,
+        timestamp: (!untimed.is_empty()).then_some(now),
+    }))
 }
 
 /// Runs a mutation that reads, under the row's exclusive lock.
-fn update(store: &Store, tablet: &Tablet, schema: &Schema, row: &RowMutation) -> Result<Written> {
-    let key = row.row.bytes();
+fn update(store: &Store, table: &Table, schema: &Schema, row: &RowMutation) -> Result<Written> {
+    let (tablet, key) = (table.tablet(&row.row), row.row.bytes());
     let _lock = store.lock_exclusive(tablet.id, key);
     let now = store.clock.now();
-    let timestamp = tablet.give_timestamp(now);
-    let mut update = RowUpdate::new(tablet.state(), schema, key, timestamp, now);
+    let given = tablet.give_timestamp(now);
+    let timestamp = row
+        .mutations
+        .iter()
+        .any(brings_no_timestamp)
+        .then_some(given);
+    let mut update = RowUpdate::new(tablet.state(), schema, key, given, now);
     if let Some(check) = &row.check
         && !update.holds(check)?
     {
@@ -229,7 +368,8 @@ fn update(store: &Store, tablet: &Tablet, schema: &Schema, row: &RowMutation) ->
         update.apply(mutation)?;
     }
     let (entries, cells) = update.finish();
-    let group = store.append(tablet, key, entries)?.group;
+    let mut record = record(tablet, key.clone(), entries);
+    let group = store.append(tablet, &mut record)?.group;
     Ok(Written {
         applied: true,
         cells,

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use tablemount_api::name::encode;
 use tablemount_api::time::rfc3339;
-use tablemount_api::{Compression, FamilySchema, GcRule, Owner, TableInfo};
+use tablemount_api::{
+    BloomFilter, Compression, CompressionScope, FamilySchema, GcRule, Owner, TableInfo,
+};
 
 use crate::errno::Failure;
 use crate::filesystem::Filesystem;
@@ -91,12 +93,30 @@ struct FamilySettings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     block_size_bytes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    bloom_filter: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_cache: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_value_bytes: Option<u32>,
 }
 
 #[derive(Serialize)]
 struct CompressionSettings {
     r#type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+}
+
+impl CompressionSettings {
+    /// Absent if the schema's are the default ones.
+    fn new(schema: &FamilySchema) -> Option<Self> {
+        let scope = (schema.compression_scope != CompressionScope::default())
+            .then(|| format!("{:?}", schema.compression_scope));
+        (schema.compression != Compression::None || scope.is_some()).then(|| Self {
+            r#type: format!("{:?}", schema.compression),
+            scope,
+        })
+    }
 }
 
 fn schema(info: &TableInfo) -> Bytes {
@@ -127,14 +147,15 @@ fn schema(info: &TableInfo) -> Bytes {
 
 fn settings(schema: &FamilySchema) -> FamilySettings<'_> {
     let unless = |value: u32, default: u32| (value != default).then_some(value);
-    let compression = (schema.compression != Compression::None).then(|| CompressionSettings {
-        r#type: format!("{:?}", schema.compression),
-    });
+    let bloom_filter = (schema.bloom_filter != BloomFilter::default())
+        .then(|| format!("{:?}", schema.bloom_filter));
     let mut settings = FamilySettings {
         name: schema.name.as_str(),
         in_memory: schema.in_memory,
-        compression,
+        compression: CompressionSettings::new(schema),
         block_size_bytes: unless(schema.block_bytes, FamilySchema::DEFAULT_BLOCK_BYTES),
+        bloom_filter,
+        block_cache: (!schema.block_cache).then_some(false),
         max_value_bytes: unless(schema.max_value_bytes, FamilySchema::MAX_VALUE_BYTES),
         ..FamilySettings::default()
     };

@@ -28,8 +28,8 @@ pub use cluster::{
     TableClusterSpec, TableClusterStatus,
 };
 pub use table::{
-    ChangeClass, ClusterRef, Compression, CompressionType, Consent, DeletionPolicy, Family,
-    FamilyStatus, PendingChange, Table, TableSpec, TableStatus,
+    BloomFilter, ChangeClass, ClusterRef, Compression, CompressionScope, CompressionType, Consent,
+    DeletionPolicy, Family, FamilyStatus, PendingChange, Table, TableSpec, TableStatus,
 };
 
 /// The API group of the custom resources.

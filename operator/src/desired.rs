@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use tablemount_api::{
-    Compression, FamilyName, FamilySchema, GcClause, GcRule, PutTable, RowKey, TableName, name,
+    BloomFilter, Compression, CompressionScope, FamilyName, FamilySchema, GcClause, GcRule,
+    PutTable, RowKey, TableName, name,
 };
 
-use crate::crd::{CompressionType, Family, Table};
+use crate::crd::{self, CompressionType, Family, Table};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -97,7 +98,13 @@ fn family(family: &Family) -> Result<FamilySchema, String> {
     schema.gc_rule =
         gc_rule(family).map_err(|error| format!("column family \"{name}\": {error}"))?;
     schema.in_memory = family.in_memory;
-    schema.compression = compression(family.compression.unwrap_or_default().algorithm);
+    let asked = family.compression.unwrap_or_default();
+    schema.compression = compression(asked.algorithm);
+    schema.compression_scope = compression_scope(asked.scope);
+    schema.bloom_filter = bloom_filter(family.bloom_filter.unwrap_or_default());
+    if let Some(block_cache) = family.block_cache {
+        schema.block_cache = block_cache;
+    }
     if let Some(bytes) = family.block_size_bytes {
         schema.block_bytes = setting("blockSizeBytes", bytes.into())?;
     }
@@ -156,6 +163,38 @@ pub(crate) fn compression_type(compression: Compression) -> CompressionType {
     }
 }
 
+fn compression_scope(scope: crd::CompressionScope) -> CompressionScope {
+    match scope {
+        crd::CompressionScope::Block => CompressionScope::Block,
+        crd::CompressionScope::Record => CompressionScope::Record,
+    }
+}
+
+fn bloom_filter(filter: crd::BloomFilter) -> BloomFilter {
+    match filter {
+        crd::BloomFilter::None => BloomFilter::None,
+        crd::BloomFilter::Row => BloomFilter::Row,
+        crd::BloomFilter::RowColumn => BloomFilter::RowColumn,
+    }
+}
+
+/// The custom resource's word for a scope of compression.
+pub(crate) fn scope_word(scope: CompressionScope) -> crd::CompressionScope {
+    match scope {
+        CompressionScope::Block => crd::CompressionScope::Block,
+        CompressionScope::Record => crd::CompressionScope::Record,
+    }
+}
+
+/// The custom resource's word for a bloom filter.
+pub(crate) fn bloom_filter_word(filter: BloomFilter) -> crd::BloomFilter {
+    match filter {
+        BloomFilter::None => crd::BloomFilter::None,
+        BloomFilter::Row => crd::BloomFilter::Row,
+        BloomFilter::RowColumn => crd::BloomFilter::RowColumn,
+    }
+}
+
 /// A GC rule in words, such as `at most 3 versions, or older than 60 s`.
 pub(crate) fn describe_gc(rule: &GcRule) -> String {
     let clause = |clause: &GcClause| match (clause.max_versions, clause.max_age_micros) {
@@ -198,7 +237,7 @@ mod tests {
     fn family_settings_become_the_engines() {
         let table = table(
             "t",
-            "families: [{name: f, maxVersions: 3, maxAgeSeconds: 60, inMemory: true, compression: {type: Zstd}, blockSizeBytes: 8192, maxValueBytes: 10}, {name: g}]",
+            "families: [{name: f, maxVersions: 3, maxAgeSeconds: 60, inMemory: true, compression: {type: Zstd, scope: Record}, blockSizeBytes: 8192, bloomFilter: RowColumn, blockCache: false, maxValueBytes: 10}, {name: g}]",
         );
         let desired = Desired::new(&table).expect("valid");
         let f = FamilyName::new("f").expect("valid");
@@ -217,6 +256,9 @@ mod tests {
                         },
                     ]),
                     compression: Compression::Zstd,
+                    compression_scope: CompressionScope::Record,
+                    bloom_filter: BloomFilter::RowColumn,
+                    block_cache: false,
                     block_bytes: 8192,
                     in_memory: true,
                     max_value_bytes: 10,

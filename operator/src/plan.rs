@@ -208,42 +208,31 @@ fn change_family(
     changes: &mut Vec<Change>,
 ) {
     let name = &wanted.name;
-    let mut setting = |class, what: &str, from: String, to: String| {
+    for ((class, what, from), (.., to)) in settings(existing).into_iter().zip(settings(wanted)) {
         if from != to {
-            changes.push(free(
-                class,
-                format!("column family \"{name}\": {what} {from} becomes {to}"),
-            ));
+            let description = format!("column family \"{name}\": {what} {from} becomes {to}");
+            changes.push(free(class, description));
         }
-    };
-    setting(
-        ChangeClass::Online,
-        "inMemory",
-        existing.in_memory.to_string(),
-        wanted.in_memory.to_string(),
-    );
-    let bytes = (
-        existing.max_value_bytes.to_string(),
-        wanted.max_value_bytes.to_string(),
-    );
-    setting(ChangeClass::Online, "maxValueBytes", bytes.0, bytes.1);
-    let compression = (
-        format!("{:?}", existing.compression),
-        format!("{:?}", wanted.compression),
-    );
-    setting(
-        ChangeClass::Rewrite,
-        "compression",
-        compression.0,
-        compression.1,
-    );
-    setting(
-        ChangeClass::Rewrite,
-        "blockSizeBytes",
-        existing.block_bytes.to_string(),
-        wanted.block_bytes.to_string(),
-    );
+    }
     changes.extend(change_gc(desired, existing, wanted));
+}
+
+/// The settings of a family besides its GC rule: what a change of it costs, its field in the manifest, its value.
+fn settings(schema: &FamilySchema) -> [(ChangeClass, &'static str, String); 7] {
+    use ChangeClass::{Online, Rewrite};
+    [
+        (Online, "inMemory", schema.in_memory.to_string()),
+        (Online, "maxValueBytes", schema.max_value_bytes.to_string()),
+        (Rewrite, "compression", format!("{:?}", schema.compression)),
+        (
+            Online,
+            "compression.scope",
+            format!("{:?}", schema.compression_scope),
+        ),
+        (Rewrite, "blockSizeBytes", schema.block_bytes.to_string()),
+        (Online, "bloomFilter", format!("{:?}", schema.bloom_filter)),
+        (Online, "blockCache", schema.block_cache.to_string()),
+    ]
 }
 
 fn change_gc(desired: &Desired, existing: &FamilySchema, wanted: &FamilySchema) -> Option<Change> {

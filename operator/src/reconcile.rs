@@ -12,7 +12,9 @@ use tablemount_client::{Client, Error as ClientError};
 
 use crate::condition::{self, Now, READY, Reason};
 use crate::crd::{FamilyStatus, PendingChange, Table, TableStatus};
-use crate::desired::{Desired, compression_type, count_families, describe_gc};
+use crate::desired::{
+    Desired, bloom_filter_word, compression_type, count_families, describe_gc, scope_word,
+};
 use crate::plan::{Change, Refusal, plan, unused_permissions, unwanted_families};
 
 /// How often a change is planned anew when the schema changes under it.
@@ -300,7 +302,10 @@ fn family_status(info: &tablemount_api::FamilyInfo) -> FamilyStatus {
         id: i64::try_from(info.id).unwrap_or(i64::MAX),
         gc_rule: describe_gc(&schema.gc_rule),
         compression: compression_type(schema.compression),
+        compression_scope: scope_word(schema.compression_scope),
         block_size_bytes: schema.block_bytes.into(),
+        bloom_filter: bloom_filter_word(schema.bloom_filter),
+        block_cache: schema.block_cache,
         in_memory: schema.in_memory,
         max_value_bytes: schema.max_value_bytes.into(),
     }

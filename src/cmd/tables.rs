@@ -2,12 +2,12 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use tablemount_api::name::encode_whole;
 use tablemount_api::time::rfc3339;
 use tablemount_api::{
-    Compression, DropTable, FamilyName, FamilySchema, GcClause, GcRule, PutTable, RowKey,
-    TableInfo, TableList, TableName,
+    CompressionScope, DropTable, FamilySchema, GcClause, GcRule, PutTable, RowKey, TableInfo,
+    TableList, TableName,
 };
 use tablemount_client::Client;
 
@@ -15,6 +15,10 @@ use crate::column::row_key;
 use crate::connect::ClientArgs;
 use crate::exit::Failure;
 use crate::output::{self, Output};
+
+mod family;
+
+use family::{BLOOM_FILTERS, COMPRESSIONS, family, word};
 
 /// List tables, describe one, make or drop one
 #[derive(Debug, clap::Args)]
@@ -51,7 +55,8 @@ enum Action {
 struct Create {
     /// The table.
     table: TableName,
-    /// A family, with settings: NAME[:maxVersions=N,maxAgeSeconds=N,inMemory,compression=lz4|snappy|zstd,maxValueBytes=N].
+    /// A family, with settings: NAME[:maxVersions=N,maxAgeSeconds=N,inMemory,compression=lz4|snappy|zstd,
+    /// compressionScope=block|record,blockBytes=N,bloomFilter=none|row|rowColumn,blockCache=false,maxValueBytes=N].
     #[arg(long = "family", required = true, value_name = "FAMILY", value_parser = family)]
     families: Vec<FamilySchema>,
     /// A row key, in the path encoding, at which a tablet starts.
@@ -150,28 +155,53 @@ fn describe(table: &TableInfo) -> anyhow::Result<()> {
         ),
     ];
     output::print_columns(&fields.map(|(name, value)| vec![name.to_owned(), value]))?;
-    let heading = ["FAMILY", "KEEPS", "COMPRESSION", "IN MEMORY", "MAX VALUE"]
-        .map(str::to_owned)
-        .to_vec();
-    let families = table.families.iter().map(|family| {
-        let FamilySchema {
-            name,
-            gc_rule,
-            compression,
-            in_memory,
-            max_value_bytes,
-            ..
-        } = &family.schema;
-        vec![
-            name.to_string(),
-            kept(gc_rule),
-            compression_name(*compression).to_owned(),
-            if *in_memory { "yes" } else { "no" }.to_owned(),
-            max_value_bytes.to_string(),
-        ]
-    });
+    let heading = [
+        "FAMILY",
+        "KEEPS",
+        "COMPRESSION",
+        "BLOCK",
+        "BLOOM FILTER",
+        "BLOCK CACHE",
+        "IN MEMORY",
+        "MAX VALUE",
+    ];
+    let families = table.families.iter().map(|family| columns(&family.schema));
     writeln!(std::io::stdout())?;
-    output::print_columns(&[vec![heading], families.collect()].concat())
+    output::print_columns(
+        &std::iter::once(heading.map(str::to_owned).to_vec())
+            .chain(families)
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// A family's settings under the heading of [`describe`].
+fn columns(schema: &FamilySchema) -> Vec<String> {
+    let FamilySchema {
+        name,
+        gc_rule,
+        compression,
+        compression_scope,
+        bloom_filter,
+        block_cache,
+        block_bytes,
+        in_memory,
+        max_value_bytes,
+    } = schema;
+    let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let compression = word(*compression, &COMPRESSIONS);
+    vec![
+        name.to_string(),
+        kept(gc_rule),
+        match compression_scope {
+            CompressionScope::Block => compression.to_owned(),
+            CompressionScope::Record => format!("{compression} by record"),
+        },
+        block_bytes.to_string(),
+        word(*bloom_filter, &BLOOM_FILTERS).to_owned(),
+        yes_or_no(*block_cache),
+        yes_or_no(*in_memory),
+        max_value_bytes.to_string(),
+    ]
 }
 
 /// A GC rule in words: what is kept until which clause holds.
@@ -197,15 +227,6 @@ fn kept(rule: &GcRule) -> String {
             .map(|one| format!("({})", clause(one)))
             .collect::<Vec<_>>()
             .join(" and "),
-    }
-}
-
-fn compression_name(compression: Compression) -> &'static str {
-    match compression {
-        Compression::None => "none",
-        Compression::Lz4 => "lz4",
-        Compression::Snappy => "snappy",
-        Compression::Zstd => "zstd",
     }
 }
 
@@ -265,99 +286,41 @@ fn confirm(client: &Client, table: &TableInfo) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Parses `NAME[:SETTING,…]`.
-fn family(text: &str) -> anyhow::Result<FamilySchema> {
-    let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-    let mut family = FamilySchema::new(FamilyName::new(name)?);
-    let mut clause = GcClause::default();
-    for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
-        apply(setting, &mut family, &mut clause)
-            .map_err(|reason| anyhow!("column family \"{name}\": {reason}"))?;
-    }
-    // Versions and age each end a version's life, as in a manifest.
-    let versions = clause.max_versions.map(|n| GcClause {
-        max_versions: Some(n),
-        ..GcClause::default()
-    });
-    let age = clause.max_age_micros.map(|age| GcClause {
-        max_age_micros: Some(age),
-        ..GcClause::default()
-    });
-    family.gc_rule = GcRule(versions.into_iter().chain(age).collect());
-    Ok(family)
-}
-
-fn apply(setting: &str, family: &mut FamilySchema, clause: &mut GcClause) -> anyhow::Result<()> {
-    let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-    let number = || {
-        value
-            .parse::<u32>()
-            .map_err(|_| anyhow!("{name} is {value:?}; it must be a whole number"))
-    };
-    match name {
-        "maxVersions" => clause.max_versions = Some(number()?),
-        "maxAgeSeconds" => clause.max_age_micros = Some(i64::from(number()?) * 1_000_000),
-        "maxValueBytes" => family.max_value_bytes = number()?,
-        "inMemory" if matches!(value, "" | "true" | "false") => family.in_memory = value != "false",
-        "inMemory" => bail!("inMemory is {value:?}; it must be true or false"),
-        "compression" => {
-            let all = [
-                Compression::None,
-                Compression::Lz4,
-                Compression::Snappy,
-                Compression::Zstd,
-            ];
-            let found = all.into_iter().find(|one| compression_name(*one) == value);
-            family.compression = found.ok_or_else(|| {
-                anyhow!("compression is {value:?}; it must be none, lz4, snappy or zstd")
-            })?;
-        }
-        _ => bail!(
-            "unknown setting {name:?} (settings: maxVersions, maxAgeSeconds, inMemory, compression, maxValueBytes)"
-        ),
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn families_with_settings() {
-        let plain = family("info").expect("family");
-        assert_eq!(
-            plain,
-            FamilySchema::new(FamilyName::new("info").expect("name"))
-        );
-        let set =
-            family("text:maxVersions=3,maxAgeSeconds=60,inMemory,compression=zstd,maxValueBytes=9")
-                .expect("family");
-        assert_eq!(kept(&set.gc_rule), "(3 versions) and (60 s)");
-        assert!(set.in_memory);
-        assert_eq!(
-            (set.compression, set.max_value_bytes),
-            (Compression::Zstd, 9)
-        );
-    }
-
-    #[test]
-    fn bad_settings_are_named() {
-        let check = |text: &str, expected: &str| {
-            assert_eq!(family(text).expect_err("bad").to_string(), expected);
+    fn settings_are_described() {
+        let check = |text: &str, expected: [&str; 8]| {
+            assert_eq!(columns(&family(text).expect("family")), expected, "{text}");
         };
         check(
-            "a:maxVersions=x",
-            "column family \"a\": maxVersions is \"x\"; it must be a whole number",
+            "info",
+            [
+                "info",
+                "everything",
+                "none",
+                "4096",
+                "row",
+                "yes",
+                "no",
+                "104857600",
+            ],
         );
         check(
-            "a:compression=gzip",
-            "column family \"a\": compression is \"gzip\"; it must be none, lz4, snappy or zstd",
-        );
-        check(
-            "a:maxVersion=1",
-            "column family \"a\": unknown setting \"maxVersion\" (settings: maxVersions, maxAgeSeconds, inMemory, \
-             compression, maxValueBytes)",
+            "text:maxVersions=3,maxAgeSeconds=60,inMemory,compression=zstd,compressionScope=record,blockBytes=8192,\
+             bloomFilter=rowColumn,blockCache=false,maxValueBytes=9",
+            [
+                "text",
+                "(3 versions) and (60 s)",
+                "zstd by record",
+                "8192",
+                "rowColumn",
+                "no",
+                "yes",
+                "9",
+            ],
         );
     }
 }

@@ -103,7 +103,7 @@ fn figures(options: &Options, all: &[&Measurement]) -> String {
                     Figure::Rate => own / rocksdb,
                     Figure::Cost(_) => rocksdb / own,
                 });
-            let ratio = ratio.filter(|ratio| ratio.is_finite());
+            let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
             let _ = write!(
                 text,
                 " {} |",

@@ -83,6 +83,7 @@ impl FamilyReader {
     pub(crate) fn seek(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         self.row.clear();
         self.column.clear();
+        self.place = Place::End;
         let resumed = self.resumed(from).is_some();
         if resumed {
             self.first_column(from);
@@ -186,6 +187,7 @@ impl FamilyReader {
     /// Goes past the row of the next cell.
     pub(crate) fn skip_row(&mut self) -> Result<()> {
         self.cursor.skip_row()?;
+        self.place = Place::End;
         self.advance()
     }
 
@@ -222,6 +224,12 @@ impl FamilyReader {
     /// Looks for the next cell inside the bounds.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
+        // All versions that are wanted of the column were found: no need to look at the next.
+        if matches!(self.place, Place::Cell(_))
+            && self.context.cells.versions == Some(self.versions)
+        {
+            self.cursor.skip_column()?;
+        }
         loop {
             let timestamp = match self.cursor.next()? {
                 Found::Cell(timestamp) => timestamp,

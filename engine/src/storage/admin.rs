@@ -168,7 +168,8 @@ impl Store {
                 self.drop_family_files(table, family.id)?;
             }
         }
-        self.hold_in_memory(table)
+        self.wake(|work| work.compact = true);
+        Ok(())
     }
 
     fn drop_family_files(&self, table: &Table, family: u64) -> Result<()> {

@@ -14,12 +14,15 @@ impl Store {
             return Ok(());
         }
         let paths = std::mem::take(&mut *self.dropped.lock());
-        let mut result = Ok(());
+        let (any, mut result) = (!paths.is_empty(), Ok(()));
         for path in paths {
             if let Err(error) = self.objects.remove(&path) {
                 self.dropped.lock().push(path);
                 result = Err(error);
             }
+        }
+        if let Some(log) = self.log.as_ref().filter(|_| any) {
+            log.look_for_room();
         }
         result
     }

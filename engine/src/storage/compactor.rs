@@ -182,12 +182,7 @@ impl Store {
     }
 
     fn perform(&self, merge: &Merge) -> Result<Option<CompactResponse>> {
-        let Target {
-            table,
-            tablet,
-            family,
-            ..
-        } = &merge.target;
+        let Target { tablet, family, .. } = &merge.target;
         let context = |error| merge.context(error);
         let mut done = CompactResponse::default();
         let mut new = NewFiles::default();
@@ -207,7 +202,6 @@ impl Store {
         if !self.publish_merge(merge, new).map_err(context)? {
             return Ok(None);
         }
-        self.refresh_in_memory(table);
         tablet.written.add(family.id, 0, done.bytes_written);
         tablet.count_files();
         counters::compacted(done.bytes_read, done.bytes_written);

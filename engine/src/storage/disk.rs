@@ -15,8 +15,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use crate::{Error, Result};
+
+/// Written where zeros are needed, as often as needed.
+pub(crate) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A file open for reading.
 pub(crate) trait ReadFile: Send + Sync {
@@ -27,11 +32,13 @@ pub(crate) trait ReadFile: Send + Sync {
 }
 
 /// A file open for writing.
-pub(crate) trait WriteFile: Send {
+pub(crate) trait WriteFile: Send + Sync {
     /// Writes all of `bytes` at `offset`.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes what was written durable (fdatasync).
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
+    /// Takes space for the bytes `from..to`, zeros, where the file ends at `from`. After an error it ends there still.
+    fn grow(&self, from: u64, to: u64) -> io::Result<()>;
 }
 
 /// Files, folders and objects under one data folder.
@@ -40,8 +47,10 @@ pub(crate) trait Disk: Send + Sync {
     fn objects(&self) -> Arc<dyn ObjectStore>;
     /// Opens a file to read.
     fn open(&self, path: &str) -> io::Result<Arc<dyn ReadFile>>;
-    /// Creates a file that is not there, with `length` bytes of space.
-    fn create(&self, path: &str, length: u64) -> io::Result<Box<dyn WriteFile>>;
+    /// Creates a file that is not there, with `length` bytes of space. After an error it is not there.
+    fn create(&self, path: &str, length: u64) -> io::Result<Arc<dyn WriteFile>>;
+    /// Opens a file that is there, to write into its first `length` bytes, which it has; their space is taken.
+    fn reopen(&self, path: &str, length: u64) -> io::Result<Arc<dyn WriteFile>>;
     /// Removes a file; that it is absent is no error.
     fn remove(&self, path: &str) -> io::Result<()>;
     /// Creates a folder in one that is there; that it exists is no error.
@@ -65,11 +74,8 @@ impl LocalDisk {
     /// Opens the folder and takes its lock; creates it unless `read_only`, which takes no lock.
     pub(crate) fn open(root: &Path, read_only: bool) -> Result<Self> {
         let shown = root.display();
-        let fail = |doing: &str, error: io::Error| {
-            Error::Io(format!("data folder {shown}: {doing}: {error}"))
-        };
         if !read_only {
-            create_durable(root).map_err(|error| fail("create", error))?;
+            create_durable(root).map_err(|error| failed(root, "create", root, error))?;
         } else if !root.is_dir() {
             return Err(Error::NotFound(format!(
                 "data folder {shown} does not exist"
@@ -114,22 +120,33 @@ fn create_durable(path: &Path) -> io::Result<()> {
 
 fn lock(root: &Path) -> Result<File> {
     let path = root.join("lock");
-    let fail =
-        |error: io::Error| Error::Io(format!("data folder {}: lock: {error}", root.display()));
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(fail)?;
+        .map_err(|error| failed(root, "open", &path, error))?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Precondition(format!(
+        Err(Errno::WOULDBLOCK) => Err(Error::Precondition(format!(
             "data folder {} is in use by another process (it holds {})",
             root.display(),
             path.display()
         ))),
-        Err(error) => Err(fail(error.into())),
+        Err(error) => Err(failed(root, "lock", &path, error.into())),
+    }
+}
+
+/// A data folder that cannot be made ready to be written.
+fn failed(root: &Path, doing: &str, path: &Path, error: io::Error) -> Error {
+    let (root, path) = (root.display(), path.display());
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            Error::Precondition(format!(
+                "data folder {root} cannot be written: {doing} {path}: {error}; --read-only opens a store to read"
+            ))
+        }
+        _ => Error::Io(format!("data folder {root}: {doing} {path}: {error}")),
     }
 }
 
@@ -154,13 +171,37 @@ impl ReadFile for LocalFile {
 }
 
 impl WriteFile for File {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_all_at(bytes, offset)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn grow(&self, from: u64, to: u64) -> io::Result<()> {
+        let grown = reserve(self, from, to);
+        if grown.is_err() {
+            self.set_len(from)?;
+        }
+        grown
+    }
+}
+
+/// Takes space for the bytes `from..to` of a file that ends at `from`.
+fn reserve(file: &File, from: u64, to: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), from, to - from) {
+        // Some file systems cannot reserve space; zeros take it, where what is written over stays in its place.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, from, to),
+        reserved => Ok(reserved?),
+    }
+}
+
+fn write_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
+    (from..to).step_by(ZEROS.len()).try_for_each(|at| {
+        let length = (to - at).min(ZEROS.len() as u64) as usize;
+        file.write_all_at(&ZEROS[..length], at)
+    })
 }
 
 impl Disk for LocalDisk {
@@ -174,22 +215,26 @@ impl Disk for LocalDisk {
         Ok(Arc::new(LocalFile { file, length }))
     }
 
-    fn create(&self, path: &str, length: u64) -> io::Result<Box<dyn WriteFile>> {
+    fn create(&self, path: &str, length: u64) -> io::Result<Arc<dyn WriteFile>> {
         let file = File::options()
             .create_new(true)
             .write(true)
             .open(self.path(path))?;
-        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, length) {
-            Ok(()) => {}
-            // Some file systems cannot reserve space; then a full disk shows at the write.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length)?,
-            Err(error) => {
-                drop(file);
-                fs::remove_file(self.path(path))?;
-                return Err(error.into());
-            }
+        if let Err(error) = reserve(&file, 0, length) {
+            drop(file);
+            fs::remove_file(self.path(path))?;
+            return Err(error);
         }
-        Ok(Box::new(file))
+        Ok(Arc::new(file))
+    }
+
+    fn reopen(&self, path: &str, length: u64) -> io::Result<Arc<dyn WriteFile>> {
+        let file = File::options().write(true).open(self.path(path))?;
+        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, length) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            reserved => reserved?,
+        }
+        Ok(Arc::new(file))
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {

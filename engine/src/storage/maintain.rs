@@ -31,7 +31,6 @@ impl Store {
         {}
         self.release(&state, upto);
         log.flushed(tablet.id, upto)?;
-        self.refresh_in_memory(table);
         self.wake(|work| work.compact = true);
         Ok(true)
     }
@@ -91,13 +90,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Holds files of in-memory families in memory. One that cannot be read is told of; what was published stays so.
-    pub(super) fn refresh_in_memory(&self, table: &Table) {
-        if let Err(error) = self.hold_in_memory(table) {
-            tracing::warn!(%error, "files of in-memory families are read from disk for now");
-        }
-    }
-
     /// Keeps new files that a manifest names, or may name.
     pub(super) fn conclude(&self, published: Result<()>, new: NewFiles) -> Result<()> {
         let published = self.fatal_if_unclear(published);
@@ -117,10 +109,10 @@ impl Store {
         published
     }
 
-    /// The tablet to flush next, if memtables or log are over half of their budget.
+    /// The tablet to flush next, if memtables are over half of their budget, or the log over its own or out of disk.
     pub(crate) fn choose_flush(&self) -> Result<Option<(Arc<Table>, Arc<Tablet>)>> {
         let log = self.log()?;
-        if log.bytes() > self.options.log_budget_bytes {
+        if log.bytes() > self.options.log_budget_bytes || log.disk_full().is_some() {
             let holders = log.oldest_holders();
             let holding = self
                 .tablets()

@@ -1,7 +1,7 @@
 //! Opening a store: who owns it, what it holds, what the log adds, and a new start of the server.
 //!
 //! ```text
-//! lock → store record (or create) → catalog, schemas, manifests, SSTs → replay the log → new segment → server record (epoch)
+//! lock → store record (or create) → catalog, schemas, manifests, SSTs → replay the log → untouched segment → server record (epoch)
 //!      → flush what was replayed → remove old segments and garbage → serve
 //! ```
 //! **Invariants**: a missing log is refused, never replaced; nothing is written before the log was read without fault; a
@@ -20,8 +20,9 @@ use super::catalog::{
 };
 use super::disk::Disk;
 use super::hold::HOLD;
+use super::log::frame::SegmentHeader;
 use super::log::recovery::{OnCorruption, Recovered, replay};
-use super::log::writer::remove_segment;
+use super::log::segment::{Segment, remove_segment};
 use super::log::{self, CommitLog};
 use super::objects::{self, Created, Objects};
 use super::store::{Options, Store};
@@ -101,7 +102,11 @@ fn create(disk: &dyn Disk, objects: &Objects, options: &Options) -> Result<Store
             .and_then(|()| disk.sync_folder(parent));
         created.map_err(|error| Error::Io(format!("create {folder}: {error}")))?;
     }
-    log::writer::create_segment(disk, log, 1, 1, options.segment_bytes)?;
+    let header = SegmentHeader {
+        log,
+        first_group: 1,
+    };
+    Segment::create(disk, header, 1, options.segment_bytes)?;
     let epoch = objects
         .newest::<ServerRecord>(SERVERS)?
         .map_or(1, |(epoch, _)| epoch + 1);
@@ -219,14 +224,22 @@ impl Store {
 
     /// Starts a new segment and epoch, flushes what was replayed, removes what is over.
     fn begin_epoch(&mut self, recovered: &Recovered) -> Result<()> {
-        let segment = recovered.segments.last().map_or(1, |last| last + 1);
+        let last = recovered.segments.last().copied().unwrap_or(0);
+        // A spare that was not written to is as good as new; making another at each start would fill a full disk.
+        let segment = match recovered.untouched {
+            Some(_) => last,
+            None => last + 1,
+        };
         self.log = Some(Arc::new(CommitLog::start(
             self.disk.clone(),
-            self.log_id,
-            segment,
-            recovered.next_group,
-            self.recovered_sequence,
-            self.options.segment_bytes,
+            log::Start {
+                log: self.log_id,
+                segment,
+                present: recovered.untouched,
+                first_group: recovered.next_group,
+                last_sequence: self.recovered_sequence,
+                segment_bytes: self.options.segment_bytes,
+            },
         )?));
         self.objects.create_numbered(
             SERVERS,
@@ -239,7 +252,7 @@ impl Store {
         for (table, tablet) in self.tablets() {
             self.flush(&table, &tablet)?;
         }
-        for old in &recovered.segments {
+        for old in recovered.segments.iter().filter(|old| **old != segment) {
             remove_segment(self.disk.as_ref(), self.log_id, *old)?;
         }
         self.remove_garbage()

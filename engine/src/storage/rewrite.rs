@@ -34,7 +34,7 @@ pub(super) struct Inputs {
     pub(super) sources: Sources,
     /// Nothing older remains outside: tombstones and wider deletes have done their work.
     pub(super) bottom: bool,
-    /// Whether what nobody sees any more is left out; else everything is kept.
+    /// Deletes and the GC rule take effect; else every entry is kept as it is, since the store is held.
     pub(super) collect: bool,
 }
 

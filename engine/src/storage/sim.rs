@@ -1,8 +1,8 @@
 //! The tests' double of a disk: at a crash it keeps what was synced, and of the rest a random part.
 //!
 //! Files lose unsynced 4 KiB pages, folders unsynced entries and deletes, the object store's deletes are undone; what its put
-//! acknowledged stays (the real one syncs, see `disk`). It can also ignore one kind of sync, to show that a test notices, and
-//! fail the n-th call that changes something.
+//! acknowledged stays (the real one syncs, see `disk`). It can also ignore one kind of sync, to show that a test notices, fail
+//! the n-th call that changes something, and be full.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, UploadPart,
 };
 use parking_lot::Mutex;
 
@@ -55,6 +55,10 @@ struct State {
     ignored: Option<Sync>,
     /// Changing calls until one fails.
     fail_in: Option<u64>,
+    /// Bytes of files, objects and uploads that there is room for.
+    capacity: u64,
+    /// Bytes of uploads under way.
+    uploading: u64,
 }
 
 #[derive(Default, Clone)]
@@ -76,6 +80,11 @@ impl State {
             None => Ok(()),
         }
     }
+
+    fn file_bytes(&self) -> u64 {
+        let lengths = self.files.values().map(|inode| inode.lock().content.len());
+        lengths.sum::<usize>() as u64
+    }
 }
 
 impl SimDisk {
@@ -87,6 +96,8 @@ impl SimDisk {
             durable_folders: BTreeSet::new(),
             ignored: None,
             fail_in: None,
+            capacity: u64::MAX,
+            uploading: 0,
         }));
         let objects = SimObjects {
             inner: Arc::default(),
@@ -107,6 +118,17 @@ impl SimDisk {
     /// The n-th changing call from now, and all after it, fail.
     pub(crate) fn fail_in(&self, calls: u64) {
         self.state.lock().fail_in = Some(calls);
+    }
+
+    /// Bytes on the disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.objects.used(&self.state.lock())
+    }
+
+    /// From now on the disk has room for `more` bytes beyond those it holds.
+    pub(crate) fn limit_to(&self, more: u64) {
+        let mut state = self.state.lock();
+        state.capacity = self.objects.used(&state).saturating_add(more);
     }
 
     /// What a new start finds after a crash.
@@ -220,12 +242,12 @@ fn block<F: Future>(future: F) -> F::Output {
 
 struct SimFile {
     inode: Arc<Mutex<Inode>>,
-    state: Arc<Mutex<State>>,
+    disk: SimDisk,
 }
 
 impl WriteFile for SimFile {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.state.lock().step()?;
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.state.lock().step()?;
         let mut inode = self.inode.lock();
         let (start, end) = (offset as usize, offset as usize + bytes.len());
         if end > inode.content.len() {
@@ -236,9 +258,9 @@ impl WriteFile for SimFile {
         Ok(())
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         let ignored = {
-            let mut state = self.state.lock();
+            let mut state = self.disk.state.lock();
             state.step()?;
             state.ignored
         };
@@ -247,6 +269,14 @@ impl WriteFile for SimFile {
             inode.durable = inode.content.clone();
             inode.dirty.clear();
         }
+        Ok(())
+    }
+
+    fn grow(&self, from: u64, to: u64) -> io::Result<()> {
+        let mut state = self.disk.state.lock();
+        state.step()?;
+        self.disk.objects.take_room(&state, to - from)?;
+        self.inode.lock().content.resize(to as usize, 0);
         Ok(())
     }
 }
@@ -282,21 +312,30 @@ impl Disk for SimDisk {
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn create(&self, path: &str, length: u64) -> io::Result<Box<dyn WriteFile>> {
+    fn create(&self, path: &str, length: u64) -> io::Result<Arc<dyn WriteFile>> {
         let mut state = self.state.lock();
         state.step()?;
         if !state.folders.contains(parent(path)) || state.files.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
+        self.objects.take_room(&state, length)?;
         let inode = Inode {
             content: vec![0; length as usize],
             ..Inode::default()
         };
         let inode = Arc::new(Mutex::new(inode));
         state.files.insert(path.to_owned(), inode.clone());
-        Ok(Box::new(SimFile {
+        Ok(Arc::new(SimFile {
             inode,
-            state: self.state.clone(),
+            disk: self.clone(),
+        }))
+    }
+
+    fn reopen(&self, path: &str, _length: u64) -> io::Result<Arc<dyn WriteFile>> {
+        let inode = self.state.lock().files.get(path).cloned();
+        Ok(Arc::new(SimFile {
+            inode: inode.ok_or(io::ErrorKind::NotFound)?,
+            disk: self.clone(),
         }))
     }
 
@@ -378,8 +417,24 @@ impl SimObjects {
         self.inner.get(path).await.ok()?.bytes().await.ok()
     }
 
+    /// Bytes on the disk.
+    fn used(&self, state: &State) -> u64 {
+        let sizes = self.inner.list(None).map_ok(|meta| meta.size);
+        let listed = sizes.try_collect::<Vec<u64>>().now_or_never();
+        let objects = listed.expect("in memory, so at once").expect("list");
+        state.file_bytes() + state.uploading + objects.iter().sum::<u64>()
+    }
+
+    fn take_room(&self, state: &State, bytes: u64) -> io::Result<()> {
+        let full = state.capacity != u64::MAX && self.used(state) + bytes > state.capacity;
+        match full {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+
     async fn delete(&self, path: Path) -> object_store::Result<Path> {
-        self.step(&path)?;
+        self.step(&path, 0)?;
         if let Some(content) = self.read(&path).await {
             self.deleted.lock().insert(path.clone(), content);
         }
@@ -387,15 +442,57 @@ impl SimObjects {
         Ok(path)
     }
 
-    fn step(&self, path: &Path) -> object_store::Result<()> {
+    /// Counts a call that changes `path` and takes room for `bytes` more.
+    fn step(&self, path: &Path, bytes: u64) -> object_store::Result<()> {
         let mut state = self.state.lock();
         if state.ignored == Some(Sync::Object) {
             self.unsynced.lock().insert(path.clone());
         }
-        state.step().map_err(|error| object_store::Error::Generic {
-            store: "sim",
-            source: Box::new(error),
-        })
+        let done = state.step().and_then(|()| self.take_room(&state, bytes));
+        done.map_err(failed)
+    }
+}
+
+fn failed(error: io::Error) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "sim",
+        source: Box::new(error),
+    }
+}
+
+/// An upload whose parts take room until it is complete or given up.
+#[derive(Debug)]
+struct SimUpload {
+    inner: Box<dyn MultipartUpload>,
+    objects: SimObjects,
+    bytes: u64,
+}
+
+#[async_trait::async_trait]
+impl MultipartUpload for SimUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let bytes = data.content_length() as u64;
+        let mut state = self.objects.state.lock();
+        if let Err(error) = self.objects.take_room(&state, bytes) {
+            return futures::future::ready(Err(failed(error))).boxed();
+        }
+        state.uploading += bytes;
+        self.bytes += bytes;
+        self.inner.put_part(data)
+    }
+
+    async fn complete(&mut self) -> object_store::Result<PutResult> {
+        self.inner.complete().await
+    }
+
+    async fn abort(&mut self) -> object_store::Result<()> {
+        self.inner.abort().await
+    }
+}
+
+impl Drop for SimUpload {
+    fn drop(&mut self) {
+        self.objects.state.lock().uploading -= self.bytes;
     }
 }
 
@@ -419,7 +516,7 @@ impl ObjectStore for SimObjects {
         payload: PutPayload,
         opts: PutOptions,
     ) -> object_store::Result<PutResult> {
-        self.step(path)?;
+        self.step(path, payload.content_length() as u64)?;
         self.inner.put_opts(path, payload, opts).await
     }
 
@@ -428,8 +525,14 @@ impl ObjectStore for SimObjects {
         path: &Path,
         opts: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.step(path)?;
-        self.inner.put_multipart_opts(path, opts).await
+        self.step(path, 0)?;
+        let inner = self.inner.put_multipart_opts(path, opts).await?;
+        let (objects, bytes) = (self.clone(), 0);
+        Ok(Box::new(SimUpload {
+            inner,
+            objects,
+            bytes,
+        }))
     }
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> object_store::Result<GetResult> {

@@ -21,7 +21,7 @@ use super::catalog::Catalog;
 use super::disk::Disk;
 use super::hold::HoldState;
 use super::jobs::Jobs;
-use super::log::{Appended, CommitLog, Entry, Record};
+use super::log::{Appended, CommitLog, Record};
 use super::objects::Objects;
 use super::pressure::Brake;
 use super::rate::Rate;
@@ -73,6 +73,7 @@ pub(crate) struct Store {
     /// Block cache and open files.
     pub(crate) shared: Arc<Shared>,
     pub(crate) in_memory_bytes: Arc<AtomicU64>,
+    holding: Mutex<()>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) jobs: Arc<Jobs>,
@@ -132,6 +133,7 @@ impl Store {
             next_file: AtomicU64::new(1),
             dropped: DroppedFiles::default(),
             in_memory_bytes: Arc::default(),
+            holding: Mutex::new(()),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
             jobs: Arc::default(),
@@ -177,36 +179,55 @@ impl Store {
         self.rows.iter().map(RwLock::write).collect()
     }
 
-    /// Logs entries of one row and puts them into the tablet's memtables. The caller holds the row's lock.
-    pub(crate) fn append(
+    /// A row's lock, shared, if nobody has it exclusively or waits to.
+    pub(crate) fn try_lock_shared(
+        &self,
+        tablet: u64,
+        row: &[u8],
+    ) -> Option<RwLockReadGuard<'_, ()>> {
+        self.rows[row_lock(tablet, row)].try_read()
+    }
+
+    /// Logs a row's mutation and puts it into the tablet's memtables. The caller holds the row's lock.
+    pub(crate) fn append(&self, tablet: &Tablet, record: &mut Record) -> Result<Appended> {
+        check_bytes(record)?;
+        let appended = self
+            .log()?
+            .append(record, &mut |record| self.apply(tablet, record))?;
+        self.look_at_memtables();
+        Ok(appended)
+    }
+
+    /// Like [`Store::append`], but `None` where that waits.
+    pub(crate) fn try_append(
         &self,
         tablet: &Tablet,
-        row: &bytes::Bytes,
-        entries: Vec<Entry>,
-    ) -> Result<Appended> {
-        let bytes: usize = entries.iter().map(Entry::bytes).sum();
-        if bytes > MAX_ROW_BYTES {
-            return Err(Error::TooLarge(format!(
-                "the mutations come to {bytes} bytes; limit is {MAX_ROW_BYTES}"
-            )));
-        }
-        let appended = self.log()?.append(|first_sequence| {
-            tablet.check_live()?;
-            let record = Record {
-                tablet: tablet.id,
-                first_sequence,
-                server_timestamp: tablet.server_timestamp(),
-                row: row.clone(),
-                entries,
-            };
-            let bytes = tablet.state().active.apply(&record);
-            self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
-            Ok(record)
-        })?;
-        if self.memtable_bytes.load(Ordering::Relaxed) > self.options.memtable_budget_bytes / 2 {
-            self.wake(|work| work.flush = true);
-        }
+        record: &mut Record,
+    ) -> Result<Option<Appended>> {
+        check_bytes(record)?;
+        let appended = self
+            .log()?
+            .try_append(record, &mut |record| self.apply(tablet, record))?;
+        self.look_at_memtables();
         Ok(appended)
+    }
+
+    fn apply(&self, tablet: &Tablet, record: &Record) -> Result<()> {
+        tablet.check_live()?;
+        let bytes = tablet.state().active.apply(record);
+        self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Asks for a flush once memtables need one, once however many find that.
+    fn look_at_memtables(&self) {
+        if self.memtable_bytes.load(Ordering::Relaxed) <= self.options.memtable_budget_bytes / 2 {
+            return;
+        }
+        let asked = std::mem::replace(&mut self.work.state.lock().flush, true);
+        if !asked {
+            self.work.changed.notify_all();
+        }
     }
 
     /// Whether writers must wait for flushes.
@@ -243,11 +264,14 @@ impl Store {
         Sst::open(&self.shared, meta, self.dropped.clone())
     }
 
-    /// Holds an in-memory family's files in memory, newest first, as far as the budget goes; lets go of the others.
-    pub(crate) fn hold_in_memory(&self, table: &Table) -> Result<()> {
-        let schema = table.schema();
-        for tablet in &table.tablets {
-            let state = tablet.state();
+    /// Holds the files of in-memory families in memory, each family's newest first, as far as the budget goes; lets go of the
+    /// others. In the background: what is not held is read through the cache.
+    pub(crate) fn hold_in_memory(&self) -> Result<()> {
+        let Some(_one) = self.holding.try_lock() else {
+            return Ok(());
+        };
+        for (table, tablet) in self.tablets() {
+            let (schema, state) = (table.schema(), tablet.state());
             for family in &schema.record.families {
                 for file in state.files.get(&family.id).into_iter().flatten().rev() {
                     if family.schema.in_memory {
@@ -306,6 +330,16 @@ impl Store {
             durable_sequence: self.durable_sequence(),
             log_syncs: self.log.as_ref().map_or(0, |log| log.syncs()),
         }
+    }
+}
+
+fn check_bytes(record: &Record) -> Result<()> {
+    let bytes = record.bytes();
+    match bytes > MAX_ROW_BYTES {
+        true => Err(Error::TooLarge(format!(
+            "the mutations come to {bytes} bytes; limit is {MAX_ROW_BYTES}"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The store's threads: the committer, the flusher, the compactors. They decide nothing; they call what decides, and wait.
+//! The store's threads: the committer, the keeper of its spare segment, the flusher, the compactors. They decide nothing; they
+//! call what decides, and wait.
 //!
 //! Flushes have a thread of their own, so that they never wait for a compaction; compactors run at a lower priority than all
 //! else, so that reads do not wait for them either.
@@ -51,7 +52,9 @@ impl Workers {
                 })
         };
         let flusher = store.clone();
+        let keeper = log.clone();
         let mut threads = vec![
+            spawn("log-keeper", Box::new(move || keeper.keep_spare()))?,
             spawn("committer", Box::new(move || log.run()))?,
             spawn(
                 "flusher",
@@ -139,7 +142,7 @@ fn flush_once(store: &Store) -> Next {
 }
 
 fn compact_once(store: &Store) -> Next {
-    let cleaned = store.remove_dropped();
+    let cleaned = store.remove_dropped().and(store.hold_in_memory());
     counters::debt(&store.debt());
     if let Some(merge) = store.next_merge(None) {
         // Another thread may find more to do.

@@ -1,7 +1,8 @@
 //! Generated texts.
 
 use tablemount_api::{
-    Compression, FamilyInfo, FamilyName, GcClause, GcRule, RowKey, TableName, Timestamp,
+    BloomFilter, Compression, CompressionScope, FamilyInfo, FamilyName, GcClause, GcRule, RowKey,
+    TableName, Timestamp,
 };
 
 use super::*;
@@ -36,6 +37,9 @@ fn a_schema_reads_as_a_manifest() {
                         clause(None, Some(86_400_000_000)),
                     ]),
                     compression: Compression::Snappy,
+                    compression_scope: CompressionScope::Record,
+                    bloom_filter: BloomFilter::RowColumn,
+                    block_cache: false,
                     ..named("text")
                 },
             ),
@@ -65,6 +69,9 @@ spec:
     maxAgeSeconds: 86400
     compression:
       type: Snappy
+      scope: Record
+    bloomFilter: RowColumn
+    blockCache: false
   - name: odd
     gcRule:
     - maxVersions: 2

@@ -149,6 +149,15 @@ pub struct Family {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1024, max = 1_048_576))]
     pub block_size_bytes: Option<i32>,
+    /// Which keys files have bloom filters of, by which reads skip files: None, Row (the default), or RowColumn, for rows of
+    /// which single columns are read. A change applies online, to files written from then on; files that exist keep theirs
+    /// until they are compacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bloom_filter: Option<BloomFilter>,
+    /// Whether blocks that are read stay in the server's block cache. Default true; false suits what is scanned once, so that
+    /// it does not displace other families. A change applies online, to reads from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache: Option<bool>,
     /// The longest value in bytes, up to 104857600 (100 MiB, the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 104_857_600))]
@@ -163,6 +172,11 @@ pub struct Compression {
     /// they are compacted.
     #[serde(rename = "type", default)]
     pub algorithm: CompressionType,
+    /// What is compressed at a time: Block (the default, smallest), or Record, each value on its own, so that reading one cell
+    /// decompresses no other. Without a type it has no effect. A change applies online, to files written from then on; files
+    /// that exist keep theirs until they are compacted.
+    #[serde(default)]
+    pub scope: CompressionScope,
 }
 
 /// A compression algorithm.
@@ -177,6 +191,28 @@ pub enum CompressionType {
     Snappy,
     /// Zstandard: smallest.
     Zstd,
+}
+
+/// What is compressed at a time.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CompressionScope {
+    /// A block: smallest.
+    #[default]
+    Block,
+    /// Each value on its own.
+    Record,
+}
+
+/// Which keys files have bloom filters of.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BloomFilter {
+    /// None.
+    None,
+    /// Row keys.
+    #[default]
+    Row,
+    /// Row keys, and rows with qualifier.
+    RowColumn,
 }
 
 /// A consent to one change that deletes data. Exactly one field is set.
@@ -245,12 +281,25 @@ pub struct FamilyStatus {
     pub gc_rule: String,
     /// How blocks are compressed.
     pub compression: CompressionType,
+    /// What is compressed at a time.
+    #[serde(default)]
+    pub compression_scope: CompressionScope,
     /// Uncompressed size of a data block in bytes.
     pub block_size_bytes: i64,
+    /// Which keys files have bloom filters of.
+    #[serde(default)]
+    pub bloom_filter: BloomFilter,
+    /// Whether blocks that are read stay in the block cache.
+    #[serde(default = "yes")]
+    pub block_cache: bool,
     /// Whether its files are kept in memory.
     pub in_memory: bool,
     /// The longest value in bytes.
     pub max_value_bytes: i64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A change that has not been made yet.

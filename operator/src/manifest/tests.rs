@@ -47,11 +47,19 @@ fn json_is_yaml() {
 fn typos_are_named_with_what_is_known() {
     refused_table(
         "families: [{name: f, maxVersion: 3}]",
-        "unknown field spec.families[0].maxVersion (known: blockSizeBytes, compression, inMemory, maxAgeSeconds, maxValueBytes, maxVersions, name)",
+        "unknown field spec.families[0].maxVersion (known: blockCache, blockSizeBytes, bloomFilter, compression, inMemory, maxAgeSeconds, maxValueBytes, maxVersions, name)",
     );
     refused_table(
         "families: [{name: f, compression: {type: snappy}}]",
         "spec.families[0].compression.type is \"snappy\"; it must be one of None, Lz4, Snappy, Zstd",
+    );
+    refused_table(
+        "families: [{name: f, compression: {scope: Row}}]",
+        "spec.families[0].compression.scope is \"Row\"; it must be one of Block, Record",
+    );
+    refused_table(
+        "families: [{name: f, bloomFilter: Rows}]",
+        "spec.families[0].bloomFilter is \"Rows\"; it must be one of None, Row, RowColumn",
     );
     refused(
         &format!("{TABLE}{SPEC}Spec: {{}}"),

@@ -66,7 +66,7 @@ fn equal_schemas_need_no_change() {
     assert_eq!(
         changes(
             "families: [{name: a}]",
-            "families: [{name: a, blockSizeBytes: 4096}]"
+            "families: [{name: a, blockSizeBytes: 4096, compression: {scope: Block}, bloomFilter: Row, blockCache: true}]"
         ),
         [],
         "a default spelt out"
@@ -107,6 +107,26 @@ fn settings_change_without_loss() {
         "{name: a, compression: {type: Lz4}}",
         ChangeClass::Rewrite,
         "column family \"a\": compression None becomes Lz4",
+    );
+    check(
+        "{name: a, compression: {scope: Record}}",
+        ChangeClass::Online,
+        "column family \"a\": compression.scope Block becomes Record",
+    );
+    check(
+        "{name: a, bloomFilter: RowColumn}",
+        ChangeClass::Online,
+        "column family \"a\": bloomFilter Row becomes RowColumn",
+    );
+    check(
+        "{name: a, bloomFilter: None}",
+        ChangeClass::Online,
+        "column family \"a\": bloomFilter Row becomes None",
+    );
+    check(
+        "{name: a, blockCache: false}",
+        ChangeClass::Online,
+        "column family \"a\": blockCache true becomes false",
     );
     check(
         "{name: a, blockSizeBytes: 8192}",

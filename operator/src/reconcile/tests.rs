@@ -11,7 +11,7 @@ use tablemount_api::{ApiError, ErrorBody, FamilyInfo, Timestamp as Micros};
 use tablemount_client::Config;
 
 use super::*;
-use crate::crd::ChangeClass;
+use crate::crd::{BloomFilter, ChangeClass, CompressionScope};
 
 /// Tables by name, the bodies that were put, and what to do before the next put.
 #[derive(Default)]
@@ -387,7 +387,7 @@ async fn status_tells_what_was_read_back_and_keeps_what_was_not() {
     let (_, client) = serve().await;
     let mut object = crate::test_objects::table(
         "t",
-        "families: [{name: a, maxVersions: 3, compression: {type: Lz4}}]",
+        "families: [{name: a, maxVersions: 3, compression: {type: Lz4, scope: Record}, bloomFilter: None, blockCache: false}]",
     );
     let at = Timestamp::UNIX_EPOCH;
     let status = table(&client, &object, &owner("k8s", &object))
@@ -403,6 +403,14 @@ async fn status_tells_what_was_read_back_and_keeps_what_was_not() {
     assert_eq!(
         (family.gc_rule.as_str(), family.block_size_bytes),
         ("collects versions beyond the newest 3", 4096)
+    );
+    assert_eq!(
+        (
+            family.compression_scope,
+            family.bloom_filter,
+            family.block_cache
+        ),
+        (CompressionScope::Record, BloomFilter::None, false)
     );
 
     object.metadata.generation = Some(2);

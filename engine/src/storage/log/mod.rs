@@ -1,17 +1,28 @@
 //! The commit log on a volume: one per server, all tablets, in preallocated segments `logs/<log id>/<n>`.
 //!
-//! Owns what [`frame`] (bytes of segments), [`record`] (bytes of records), [`writer`] (group commit, budget) and [`recovery`]
-//! (what is read back, torn tail or corruption) do. Knows tablets only by number.
+//! ```text
+//! writer ─ group (what is open) · committer (when it is written) · durable (who waits for it)
+//!   ├─ space (room, spare segment, full disk) ─ segment (files)
+//!   └─ pins (which segments are needed, budget)
+//! recovery, dump: read back            frame, record: bytes
+//! ```
+//! Knows tablets only by number.
 
+mod committer;
+mod durable;
 pub(crate) mod frame;
+mod group;
+mod pins;
 pub(crate) mod record;
 pub(crate) mod recovery;
+pub(crate) mod segment;
+mod space;
 pub(crate) mod writer;
 
 use uuid::Uuid;
 
 pub(crate) use record::{Entry, Op, Record};
-pub(crate) use writer::{Appended, CommitLog};
+pub(crate) use writer::{Appended, CommitLog, Start};
 
 /// The folder of a log's segments.
 pub(crate) fn folder(log: Uuid) -> String {
@@ -21,4 +32,9 @@ pub(crate) fn folder(log: Uuid) -> String {
 /// A segment's path.
 pub(crate) fn segment_path(log: Uuid, number: u64) -> String {
     format!("logs/{log}/{number:012}")
+}
+
+/// Space taken for a segment at once: an eighth of the log's budget, within reason.
+pub(crate) fn segment_bytes(budget: u64) -> u64 {
+    (budget / 8).next_multiple_of(4096).clamp(1 << 20, 32 << 20)
 }

@@ -71,6 +71,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// Bytes in the log.
+    pub(crate) fn bytes(&self) -> usize {
+        let entries = self.entries.iter().map(Entry::bytes);
+        32 + self.row.len() + entries.sum::<usize>()
+    }
+
     /// Appends the record to a group's payload.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.tablet.to_le_bytes());
@@ -211,6 +217,7 @@ mod tests {
     fn records_come_back() {
         let mut out = Vec::new();
         sample().encode(&mut out);
+        assert_eq!(out.len(), sample().bytes());
         let mut payload = Bytes::from(out);
         assert_eq!(Record::decode(&mut payload), Some(sample()));
         assert!(payload.is_empty());

@@ -4,7 +4,10 @@
 //! something later proves that it was durable: a valid group that claims a sync at or beyond it, or a later segment that starts
 //! above it. Then it is **corruption**: the log is refused with file, offset and advice, or read up to there when asked.
 //!
-//! **Invariants**: records come in log order; nothing after a torn tail or corruption is used; segments are a contiguous run.
+//! The last segment may be one that was made ahead, or begun, and not written to: all zeros but for a header. A log goes on in it.
+//!
+//! **Invariants**: records come in log order; nothing after a torn tail or corruption is used; segments are a contiguous run; a
+//! segment that holds anything, valid or not, is never written to again.
 
 use std::sync::Arc;
 
@@ -14,7 +17,7 @@ use uuid::Uuid;
 use super::frame::{self, BadHeader, Group, SEGMENT_HEADER, SegmentHeader};
 use super::record::Record;
 use super::{folder, segment_path};
-use crate::storage::disk::Disk;
+use crate::storage::disk::{Disk, ZEROS};
 use crate::{Error, Result};
 
 /// What to do at corruption.
@@ -29,6 +32,8 @@ pub(crate) enum OnCorruption {
 pub(crate) struct Recovered {
     /// The segments that were read, in order.
     pub(crate) segments: Vec<u64>,
+    /// The length of the last one, if it was never written to.
+    pub(crate) untouched: Option<u64>,
     /// The number the next group takes.
     pub(crate) next_group: u64,
     /// The highest sequence number of any record; 0: no record.
@@ -48,12 +53,14 @@ pub(crate) fn replay(
     let segments = segment_numbers(disk, log, at_least)?;
     let mut recovered = Recovered {
         segments: Vec::new(),
+        untouched: None,
         next_group: 0,
         last_sequence: 0,
         corruption: None,
     };
     for number in segments {
         recovered.segments.push(number);
+        recovered.untouched = None;
         if recovered.corruption.is_some() {
             continue;
         }
@@ -102,7 +109,10 @@ fn replay_segment(
 ) -> Result<()> {
     let path = segment_path(log, number);
     let bytes = read(disk, &path)?;
-    let Some(header) = check_header(&path, log, &bytes, recovered.next_group)? else {
+    if is_untouched(&bytes) {
+        recovered.untouched = Some(bytes.len() as u64);
+    }
+    let Some(header) = check_header(&path, log, &bytes, recovered)? else {
         return Ok(());
     };
     let mut expected = header.first_group;
@@ -127,8 +137,22 @@ fn replay_segment(
     }
 }
 
-/// The segment's header, or `None` if the segment's creation was cut off; `next` is the group expected, 0 if unknown.
-fn check_header(path: &str, log: Uuid, bytes: &Bytes, next: u64) -> Result<Option<SegmentHeader>> {
+/// Whether there is room for groups and nothing but zeros, for all that may be in the header's place.
+fn is_untouched(bytes: &Bytes) -> bool {
+    let rest = bytes.get(SEGMENT_HEADER..).unwrap_or_default();
+    let zero = |chunk: &[u8]| *chunk == ZEROS[..chunk.len()];
+    !rest.is_empty() && rest.chunks(ZEROS.len()).all(zero)
+}
+
+/// The segment's header, or `None` if it was never begun or that was cut off.
+fn check_header(
+    path: &str,
+    log: Uuid,
+    bytes: &Bytes,
+    recovered: &Recovered,
+) -> Result<Option<SegmentHeader>> {
+    // 0: not known yet.
+    let next = recovered.next_group;
     match SegmentHeader::decode(bytes) {
         Ok(header) if header.log != log => Err(corrupt(path, 0, "the segment is of another log")),
         Ok(header) if next != 0 && header.first_group != next => Err(corrupt(
@@ -144,6 +168,7 @@ fn check_header(path: &str, log: Uuid, bytes: &Bytes, next: u64) -> Result<Optio
             "{path} has format {format}; this version reads format {}",
             crate::storage::objects::FORMAT
         ))),
+        Err(BadHeader::Damaged) if recovered.untouched.is_some() => Ok(None),
         // The header and the start of the first group are in one sector: without one there is not the other.
         Err(BadHeader::Damaged) if frame::candidates(bytes, 0).next().is_none() => Ok(None),
         Err(BadHeader::Damaged) => Err(corrupt(path, 0, "the header is damaged")),

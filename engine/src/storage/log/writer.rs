@@ -5,26 +5,31 @@
 //! ```
 //!
 //! **Invariants**: memtables are filled in log order, before the sync, since `append` runs its callback under the lock; a
-//! group is durable before the next is written; after a failed write or sync nothing is written any more and no later append succeeds; a segment goes only when every tablet with records in it has flushed them.
+//! group is durable before the next is written; after a failed write or sync nothing is written any more and no later append
+//! succeeds.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::frame::{self, GROUP_HEADER, Group, SEGMENT_HEADER, SegmentHeader};
+use super::committer::Pace;
+use super::durable::Durable;
+use super::frame::{self, SEGMENT_HEADER, SegmentHeader};
+use super::group::{Open, OpenGroup};
+use super::pins::Pins;
 use super::record::Record;
-use super::{folder, segment_path};
-use crate::storage::disk::{Disk, WriteFile};
+use super::segment::Segment;
+use super::segment_path;
+use super::space::Space;
+use crate::storage::disk::Disk;
 use crate::{Error, Result};
 
-/// Space reserved for a segment.
-pub(crate) const SEGMENT_BYTES: u64 = 32 << 20;
-/// An open group that has reached this size takes no more; writers wait for the commit.
-const GROUP_BYTES: usize = 8 << 20;
+/// A buffer of this size or less is used again.
+const KEPT_BUFFER: usize = 1 << 20;
 
 /// Where an append went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,270 +38,242 @@ pub(crate) struct Appended {
     pub(crate) group: u64,
 }
 
-/// How far the log is durable.
-#[derive(Debug, Clone)]
-pub(crate) struct Durable {
-    /// The newest durable group.
-    pub(crate) group: u64,
-    /// Set once a write or sync failed: nothing will become durable any more.
-    pub(crate) failure: Option<Error>,
+/// Where a log goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    pub(crate) log: Uuid,
+    /// The segment's number, and its length if it is there, untouched.
+    pub(crate) segment: u64,
+    pub(crate) present: Option<u64>,
+    pub(crate) first_group: u64,
+    /// Sequence numbers go on above.
+    pub(crate) last_sequence: u64,
+    /// Space taken for a segment.
+    pub(crate) segment_bytes: u64,
 }
 
 /// The commit log.
 pub(crate) struct CommitLog {
-    disk: Arc<dyn Disk>,
-    log: Uuid,
-    segment_bytes: u64,
-    open: Mutex<OpenGroup>,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) log: Uuid,
+    pub(super) segment_bytes: u64,
+    pub(super) open: Mutex<Open>,
     /// Wakes the committer.
-    appended: Condvar,
+    pub(super) asked: Condvar,
     /// Wakes appenders that found the group full.
-    taken: Condvar,
-    segments: Mutex<Segments>,
-    durable: watch::Sender<Durable>,
+    pub(super) taken: Condvar,
+    /// Wakes the thread that keeps a spare segment.
+    pub(super) looking: Condvar,
+    /// One makes room at a time.
+    pub(super) preparing: Mutex<()>,
+    current: Mutex<Current>,
+    pub(super) pins: Pins,
+    pub(super) durable: Durable,
     durable_sequence: AtomicU64,
     syncs: AtomicU64,
 }
 
-/// The group that appends go to.
-struct OpenGroup {
-    number: u64,
-    frame: Vec<u8>,
-    last_sequence: u64,
-    tablets: HashMap<u64, u64>,
-    failed: bool,
-    closed: bool,
-}
-
-impl OpenGroup {
-    fn new(number: u64, last_sequence: u64, spare: Vec<u8>) -> Self {
-        let mut frame = spare;
-        frame.clear();
-        frame.resize(GROUP_HEADER, 0);
-        Self {
-            number,
-            frame,
-            last_sequence,
-            tablets: HashMap::new(),
-            failed: false,
-            closed: false,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.frame.len() == GROUP_HEADER
-    }
-}
-
-/// The segments on disk, oldest first; the last is being written.
-struct Segments {
-    current: Current,
-    /// By number: bytes, and for each tablet the highest sequence number it has there and has not flushed.
-    held: BTreeMap<u64, Held>,
-}
-
+/// The segment that is being written.
 struct Current {
-    number: u64,
+    segment: Segment,
     header: SegmentHeader,
-    file: Box<dyn WriteFile>,
     used: u64,
-    length: u64,
-}
-
-#[derive(Default)]
-struct Held {
-    bytes: u64,
-    tablets: HashMap<u64, u64>,
+    /// Of the group written last.
+    buffer: Vec<u8>,
 }
 
 impl CommitLog {
-    /// Starts a new segment `number` whose first group is `first_group`; sequence numbers go on above `last_sequence`.
-    pub(crate) fn start(
-        disk: Arc<dyn Disk>,
-        log: Uuid,
-        number: u64,
-        first_group: u64,
-        last_sequence: u64,
-        segment_bytes: u64,
-    ) -> Result<Self> {
-        let current = Current::create(disk.as_ref(), log, number, first_group, segment_bytes)?;
-        let held = BTreeMap::from([(
-            number,
-            Held {
-                bytes: current.length,
-                tablets: HashMap::new(),
-            },
-        )]);
+    /// Starts a segment, a new one or one that is there, untouched.
+    pub(crate) fn start(disk: Arc<dyn Disk>, start: Start) -> Result<Self> {
+        let header = SegmentHeader {
+            log: start.log,
+            first_group: start.first_group,
+        };
+        let segment = match start.present {
+            Some(length) => Segment::reopen(disk.as_ref(), header, start.segment, length)?,
+            None => Segment::create(disk.as_ref(), header, start.segment, start.segment_bytes)?,
+        };
+        let open = Open {
+            group: OpenGroup::new(start.first_group, start.last_sequence, Vec::new()),
+            space: Space::new(&segment),
+            failed: false,
+            closed: false,
+            wake_at: 1,
+        };
         Ok(Self {
             disk,
-            log,
-            segment_bytes,
-            open: Mutex::new(OpenGroup::new(first_group, last_sequence, Vec::new())),
-            appended: Condvar::new(),
+            log: start.log,
+            segment_bytes: start.segment_bytes,
+            open: Mutex::new(open),
+            asked: Condvar::new(),
             taken: Condvar::new(),
-            segments: Mutex::new(Segments { current, held }),
-            durable: watch::Sender::new(Durable {
-                group: first_group - 1,
-                failure: None,
+            looking: Condvar::new(),
+            preparing: Mutex::new(()),
+            pins: Pins::new(segment.number, segment.length),
+            current: Mutex::new(Current {
+                segment,
+                header,
+                used: SEGMENT_HEADER as u64,
+                buffer: Vec::new(),
             }),
-            durable_sequence: AtomicU64::new(last_sequence),
+            durable: Durable::new(start.first_group - 1),
+            durable_sequence: AtomicU64::new(start.last_sequence),
             syncs: AtomicU64::new(0),
         })
     }
 
-    /// Logs one row mutation: `make` gets its first sequence number, puts the record into memtables and returns it, or
-    /// refuses, and nothing is logged. The record takes one sequence number per entry.
-    pub(crate) fn append(&self, make: impl FnOnce(u64) -> Result<Record>) -> Result<Appended> {
-        let mut open = self.open.lock();
-        while open.frame.len() >= GROUP_BYTES && !open.failed && !open.closed {
-            self.taken.wait(&mut open);
+    /// Logs one row mutation. The record gets its first sequence number, one for each entry; `apply` puts it into memtables,
+    /// or refuses, and nothing is logged. Waits where [`CommitLog::try_append`] does not; refuses where the disk is full.
+    pub(crate) fn append(
+        &self,
+        record: &mut Record,
+        apply: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<Appended> {
+        loop {
+            let mut open = self.open.lock();
+            if let Some(appended) = self.append_at_once(&mut open, record, apply)? {
+                return Ok(appended);
+            }
+            if open.group.is_full() {
+                self.asked.notify_one();
+                self.taken.wait(&mut open);
+            } else {
+                let payload = open.group.payload() + record.bytes();
+                drop(open);
+                self.make_room(payload)?;
+            }
         }
+    }
+
+    /// Like [`CommitLog::append`], but `None` where that waits for a commit or the disk.
+    pub(crate) fn try_append(
+        &self,
+        record: &mut Record,
+        apply: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<Option<Appended>> {
+        self.append_at_once(&mut self.open.lock(), record, apply)
+    }
+
+    fn append_at_once(
+        &self,
+        open: &mut Open,
+        record: &mut Record,
+        apply: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<Option<Appended>> {
         if open.failed || open.closed {
-            return Err(self.refusal());
+            return Err(self.durable.refusal());
         }
-        let record = make(open.last_sequence + 1)?;
-        open.last_sequence += record.entries.len() as u64;
-        let last = open.last_sequence;
-        record.encode(&mut open.frame);
-        open.tablets.insert(record.tablet, last);
-        self.appended.notify_one();
-        Ok(Appended { group: open.number })
+        let payload = open.group.payload() + record.bytes();
+        if open.group.is_full() || !open.space.place(payload) {
+            return Ok(None);
+        }
+        record.first_sequence = open.group.last_sequence + 1;
+        apply(record)?;
+        open.group.push(record);
+        Ok(Some(Appended {
+            group: open.group.number,
+        }))
     }
 
     /// Runs `act` while no append can happen; it gets the newest written sequence number. Returns also the group that must
     /// be durable for all that was written to be.
     pub(crate) fn between_appends<T>(&self, act: impl FnOnce(u64) -> T) -> (T, Appended) {
         let open = self.open.lock();
-        let result = act(open.last_sequence);
-        let group = if open.is_empty() {
-            open.number - 1
+        let result = act(open.group.last_sequence);
+        let number = open.group.number;
+        let group = if open.group.is_empty() {
+            number - 1
         } else {
-            open.number
+            number
         };
         (result, Appended { group })
     }
 
     /// Writes and syncs the open group. Returns false if it was empty.
     pub(crate) fn commit(&self) -> Result<bool> {
-        let mut segments = self.segments.lock();
-        let mut group = {
-            let mut open = self.open.lock();
-            if open.failed {
-                return Err(self.refusal());
-            }
-            if open.is_empty() {
-                return Ok(false);
-            }
-            let spare = Vec::with_capacity(open.frame.len().min(1 << 20));
-            let next = OpenGroup::new(open.number + 1, open.last_sequence, spare);
-            let closed = open.closed;
-            let group = std::mem::replace(&mut *open, next);
-            open.closed = closed;
-            group
-        };
-        self.taken.notify_all();
-        let synced = self.durable.borrow().group;
-        match self.write(&mut segments, &mut group, synced) {
-            Ok(()) => {
-                self.durable_sequence
-                    .store(group.last_sequence, Ordering::Release);
-                self.durable
-                    .send_modify(|durable| durable.group = group.number);
-                Ok(true)
-            }
-            Err(error) => {
-                self.fail(&error);
-                Err(error)
-            }
-        }
+        Ok(self.commit_group()?.is_some())
     }
 
-    fn write(&self, segments: &mut Segments, group: &mut OpenGroup, synced: u64) -> Result<()> {
-        let needed = Group::framed_bytes(group.frame.len() - GROUP_HEADER) as u64;
-        if segments.current.used + needed > segments.current.length {
-            let number = segments.current.number + 1;
-            let length = self.segment_bytes.max(SEGMENT_HEADER as u64 + needed);
-            segments.current =
-                Current::create(self.disk.as_ref(), self.log, number, group.number, length)?;
-            segments.held.insert(
-                number,
-                Held {
-                    bytes: length,
-                    tablets: HashMap::new(),
-                },
-            );
+    /// Also tells what the committer goes by.
+    pub(super) fn commit_group(&self) -> Result<Option<Pace>> {
+        let mut current = self.current.lock();
+        let Some((mut group, segment)) = self.take_group(&mut current.buffer)? else {
+            return Ok(None);
+        };
+        let took = self.write(&mut current, segment, &mut group);
+        let took = took.inspect_err(|error| self.fail(error))?;
+        self.pins.pin(current.segment.number, group.tablets);
+        self.durable_sequence
+            .store(group.last_sequence, Ordering::Release);
+        self.durable.reached(group.number);
+        if group.frame.capacity() <= KEPT_BUFFER {
+            current.buffer = group.frame;
         }
-        let Segments { current, held } = segments;
+        Ok(Some(Pace::after(group.asked, took)))
+    }
+
+    /// The open group, and the segment it starts, if it does.
+    fn take_group(&self, buffer: &mut Vec<u8>) -> Result<Option<(OpenGroup, Option<Segment>)>> {
+        let mut open = self.open.lock();
+        if open.failed {
+            return Err(self.durable.refusal());
+        }
+        if open.group.is_empty() {
+            return Ok(None);
+        }
+        let payload = open.group.payload();
+        let segment = open.space.take(payload);
+        let (number, last) = (open.group.number, open.group.last_sequence);
+        let next = OpenGroup::new(number + 1, last, std::mem::take(buffer));
+        let group = std::mem::replace(&mut open.group, next);
+        drop(open);
+        if segment.is_some() {
+            self.looking.notify_one();
+        }
+        if group.is_full() {
+            self.taken.notify_all();
+        }
+        Ok(Some((group, segment)))
+    }
+
+    /// Makes a group durable; returns how long the sync took.
+    fn write(
+        &self,
+        current: &mut Current,
+        segment: Option<Segment>,
+        group: &mut OpenGroup,
+    ) -> Result<Duration> {
+        let number = segment.as_ref().unwrap_or(&current.segment).number;
+        let path = || segment_path(self.log, number);
+        let fail =
+            |doing: &str, error| Error::Io(format!("{doing} log segment {}: {error}", path()));
+        if let Some(segment) = segment {
+            // Its header is durable with this group: both start in one sector.
+            current.header.first_group = group.number;
+            let header = current.header.encode();
+            segment
+                .file
+                .write_at(0, &header)
+                .map_err(|error| fail("write", error))?;
+            (current.segment, current.used) = (segment, SEGMENT_HEADER as u64);
+        }
+        let synced = self.durable.group();
         frame::seal(&mut group.frame, &current.header, group.number, synced);
-        let path = segment_path(self.log, current.number);
-        let fail = |doing: &str, error| Error::Io(format!("{doing} log segment {path}: {error}"));
-        current
-            .file
-            .write_at(current.used, &group.frame)
+        let file = &current.segment.file;
+        file.write_at(current.used, &group.frame)
             .map_err(|error| fail("write", error))?;
-        let start = std::time::Instant::now();
-        current.file.sync().map_err(|error| fail("sync", error))?;
-        metrics::histogram!("tablemount_log_sync_seconds").record(start.elapsed());
+        let start = Instant::now();
+        file.sync().map_err(|error| fail("sync", error))?;
+        let took = start.elapsed();
+        metrics::histogram!("tablemount_log_sync_seconds").record(took);
         self.syncs.fetch_add(1, Ordering::Relaxed);
         current.used += group.frame.len() as u64;
-        let pins = &mut held.entry(current.number).or_default().tablets;
-        pins.extend(group.tablets.drain());
-        Ok(())
-    }
-
-    /// Ends the log, and with it the server: what was written may not be durable.
-    pub(crate) fn fail(&self, error: &Error) {
-        self.open.lock().failed = true;
-        self.durable
-            .send_modify(|durable| durable.failure = Some(error.clone()));
-        self.taken.notify_all();
-        self.appended.notify_all();
-    }
-
-    fn refusal(&self) -> Error {
-        match &self.durable.borrow().failure {
-            Some(error) => Error::Unavailable(format!(
-                "the commit log failed and the server is ending: {error}"
-            )),
-            None => Error::Unavailable("the server is ending".to_owned()),
-        }
-    }
-
-    /// Commits groups until [`CommitLog::close`]; the body of the committer's thread.
-    pub(crate) fn run(&self) {
-        loop {
-            {
-                let mut open = self.open.lock();
-                while open.is_empty() && !open.failed {
-                    if open.closed {
-                        return;
-                    }
-                    self.appended.wait(&mut open);
-                }
-            }
-            if self.commit().is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Refuses appends from now on; the committer ends once the open group is durable.
-    pub(crate) fn close(&self) {
-        self.open.lock().closed = true;
-        self.appended.notify_all();
-        self.taken.notify_all();
+        Ok(took)
     }
 
     /// Waits until `group` is durable.
     pub(crate) async fn durable(&self, group: u64) -> Result<()> {
-        let mut durable = self.durable.subscribe();
-        let reached = durable
-            .wait_for(|durable| durable.group >= group || durable.failure.is_some())
-            .await;
-        match reached {
-            Ok(durable) if durable.group >= group => Ok(()),
-            _ => Err(self.refusal()),
-        }
+        self.durable.wait(group).await
     }
 
     /// Makes `group` durable, committing on this thread if need be.
@@ -309,12 +286,12 @@ impl CommitLog {
 
     /// Whether `group` is durable now.
     pub(crate) fn is_durable(&self, group: u64) -> bool {
-        self.durable.borrow().group >= group
+        self.durable.group() >= group
     }
 
-    /// Changes of durability, and the failure that ends the server.
-    pub(crate) fn watch(&self) -> watch::Receiver<Durable> {
-        self.durable.subscribe()
+    /// The failure that ends the server, when it comes.
+    pub(crate) fn failure(&self) -> watch::Receiver<Option<Error>> {
+        self.durable.failure()
     }
 
     /// What plain reads see up to.
@@ -322,7 +299,7 @@ impl CommitLog {
         self.durable_sequence.load(Ordering::Acquire)
     }
 
-    /// Fsyncs since the start.
+    /// Fsyncs of groups since the start.
     pub(crate) fn syncs(&self) -> u64 {
         self.syncs.load(Ordering::Relaxed)
     }
@@ -334,86 +311,20 @@ impl CommitLog {
 
     /// Tells that `tablet` has flushed all up to `sequence` (`u64::MAX`: it is gone), and removes segments nobody needs.
     pub(crate) fn flushed(&self, tablet: u64, sequence: u64) -> Result<()> {
-        let mut segments = self.segments.lock();
-        let current = segments.current.number;
-        for held in segments.held.values_mut() {
-            held.tablets
-                .retain(|id, last| *id != tablet || *last > sequence);
-        }
-        while let Some(entry) = segments.held.first_entry() {
-            if *entry.key() == current || !entry.get().tablets.is_empty() {
-                break;
-            }
-            remove_segment(self.disk.as_ref(), self.log, *entry.key())?;
-            entry.remove();
+        let disk = self.disk.as_ref();
+        if self.pins.flushed(disk, self.log, tablet, sequence)? {
+            self.look_for_room();
         }
         Ok(())
     }
 
-    /// Bytes of all segments.
+    /// Bytes of all segments: those with records that some tablet needs, the current one whole, and the spare.
     pub(crate) fn bytes(&self) -> u64 {
-        self.segments
-            .lock()
-            .held
-            .values()
-            .map(|held| held.bytes)
-            .sum()
+        self.pins.bytes()
     }
 
-    /// The tablets whose records hold the oldest segment.
+    /// The tablets whose flush lets the oldest segment go.
     pub(crate) fn oldest_holders(&self) -> Vec<u64> {
-        let segments = self.segments.lock();
-        let oldest = segments.held.values().find(|held| !held.tablets.is_empty());
-        oldest
-            .map(|held| held.tablets.keys().copied().collect())
-            .unwrap_or_default()
+        self.pins.oldest_holders()
     }
-}
-
-impl Current {
-    /// A new segment. Its name is durable when this returns, its header with the first group: both start in one sector.
-    fn create(
-        disk: &dyn Disk,
-        log: Uuid,
-        number: u64,
-        first_group: u64,
-        length: u64,
-    ) -> Result<Self> {
-        let path = segment_path(log, number);
-        let fail = |doing: &str, error| Error::Io(format!("{doing} log segment {path}: {error}"));
-        let header = SegmentHeader { log, first_group };
-        let mut file = disk
-            .create(&path, length)
-            .map_err(|error| fail("create", error))?;
-        file.write_at(0, &header.encode())
-            .map_err(|error| fail("write", error))?;
-        disk.sync_folder(&folder(log))
-            .map_err(|error| fail("sync the folder of", error))?;
-        Ok(Self {
-            number,
-            header,
-            file,
-            used: SEGMENT_HEADER as u64,
-            length,
-        })
-    }
-}
-
-/// Creates an empty segment, durably.
-pub(crate) fn create_segment(
-    disk: &dyn Disk,
-    log: Uuid,
-    number: u64,
-    first_group: u64,
-    length: u64,
-) -> Result<()> {
-    Current::create(disk, log, number, first_group, length).map(drop)
-}
-
-/// Removes a segment, the oldest: durably, before the next goes, so that after a crash the segments are a contiguous run.
-pub(crate) fn remove_segment(disk: &dyn Disk, log: Uuid, number: u64) -> Result<()> {
-    let path = segment_path(log, number);
-    let fail = |error| Error::Io(format!("remove log segment {path}: {error}"));
-    disk.remove(&path).map_err(fail)?;
-    disk.sync_folder(&folder(log)).map_err(fail)
 }

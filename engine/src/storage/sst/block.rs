@@ -308,30 +308,22 @@ impl BlockCursor {
         if !self.valid || length > self.key.len() {
             return Some(false);
         }
-        // Entries that share less than their predecessor has of the prefix, but are not restarts, are past it.
+        // Keys are not built on the way: what ends it shares only bytes of the prefix with those before.
+        let mut at = self.next;
         for _ in 0..2 * DATA_RESTARTS {
-            if self.next >= self.end {
+            if at >= self.end {
                 return Some(false);
             }
-            let head = self.head(self.next)?;
-            let kept = if head.shared >= length {
-                true
-            } else {
+            let head = self.head(at)?;
+            let kept = head.shared >= length || {
                 let rest = &self.block.bytes[head.key_at..head.value_at];
-                let own = length - head.shared;
-                rest.len() >= own && self.key.get(head.shared..length)? == &rest[..own]
+                rest.get(..length - head.shared) == Some(&self.key[head.shared..length])
             };
             if !kept {
-                if head.shared > self.key.len() {
-                    return None;
-                }
+                self.next = at;
                 return self.advance().map(|()| true);
             }
-            // The key stays right up to `length`, which is all that the next comparison needs.
-            self.key.truncate(head.shared);
-            self.key
-                .extend_from_slice(&self.block.bytes[head.key_at..head.value_at]);
-            self.take(&head);
+            at = head.next;
         }
         Some(false)
     }

@@ -189,6 +189,11 @@ impl Sst {
         if self.pinned.load().is_some() {
             return Ok(true);
         }
+        // Blocks take at least what they take on disk.
+        let held = account.load(Ordering::Relaxed);
+        if held.saturating_add(self.meta.bytes) > budget {
+            return Ok(false);
+        }
         let mut pinned = Pinned {
             blocks: HashMap::new(),
             bytes: 0,

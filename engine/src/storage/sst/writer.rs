@@ -247,11 +247,6 @@ impl SstWriter {
             && self.properties.range_deletes == 0
     }
 
-    /// Bytes of the file so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.out.written + self.out.buffer.len() as u64
-    }
-
     /// Completes the file; it is durable when this returns.
     pub(crate) fn finish(mut self) -> Result<FileMeta> {
         let out = &mut self.out;

@@ -471,14 +471,24 @@ fn losses(ignored: Option<Sync>, seeds: std::ops::Range<u64>) -> usize {
             if random.chance(15) {
                 subject.flush();
             }
+            if random.chance(15) {
+                subject
+                    .store
+                    .log()
+                    .and_then(|log| log.make_spare())
+                    .expect("spare");
+            }
         }
         if random.chance(50) {
-            // Written, but the power goes before it is synced.
+            // The power goes while it is written, or before it is synced, or after.
             subject
-                .log("s", vec![put("f", "q", 1, &"v".repeat(20_000))])
+                .log(
+                    "s",
+                    vec![put("f", "q", 1, &"v".repeat(random.below(30_000) as usize))],
+                )
                 .expect("log");
-            subject.disk.fail_in(1);
-            assert!(subject.store.log().expect("log").commit().is_err());
+            subject.disk.fail_in(1 + random.below(2));
+            let _ = subject.store.log().and_then(|log| log.commit());
         }
         let disk = subject.disk.crash(&mut random);
         let Ok(store) = open_at(&disk, &subject.clock, false) else {

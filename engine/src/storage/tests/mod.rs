@@ -6,6 +6,8 @@ mod hold;
 mod model;
 mod recovery;
 mod rules;
+mod space;
+mod speed;
 mod threads;
 
 use std::sync::Arc;

@@ -135,7 +135,9 @@ impl Schedule {
                 .each(|store, table, tablet| store.compact(table, tablet).map(drop))
                 .expect("compact");
         }
-        self.subject().store.remove_dropped().expect("remove");
+        let store = &self.subject().store;
+        store.remove_dropped().expect("remove");
+        store.hold_in_memory().expect("load");
     }
 
     fn end_merges(&mut self) {

@@ -100,20 +100,23 @@ fn a_dropped_table_pins_no_segment() {
         ..PutTable::default()
     };
     subject.store.put_table(&other, &body).expect("put table");
+    for _ in 0..20 {
+        subject.write("r", vec![put("f", "q", 1, &"v".repeat(3000))]);
+    }
     subject
         .log("r", vec![put("f", "q", 1, "not yet committed")])
         .expect("log");
+    let log = subject.store.log().expect("log");
+    assert_eq!(log.oldest_holders().len(), 1);
     subject
         .store
         .drop_table(&table(), &tablemount_api::DropTable::default())
         .expect("drop");
+    assert!(log.oldest_holders().is_empty());
     assert!(
-        subject
-            .store
-            .log()
-            .expect("log")
-            .oldest_holders()
-            .is_empty()
+        log.bytes() <= 2 * options().segment_bytes,
+        "{}",
+        log.bytes()
     );
     assert_eq!(subject.store.stats().memtable_bytes, 0);
 }

@@ -169,7 +169,7 @@ fn closing_does_not_wait_for_a_long_merge_and_compactors_give_way() {
         compactors.len() >= 2 && compactors.iter().all(|nice| *nice == 10),
         "{compactors:?}"
     );
-    assert!(nice("flusher").iter().all(|nice| *nice == 0));
+    assert!(nice("flusher").iter().all(|nice| *nice < 10));
     let started = Instant::now();
     running.stop();
     let took = started.elapsed();
