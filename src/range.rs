@@ -109,7 +109,8 @@ fn at(text: &str) -> Result<Timestamp, InvalidTime> {
     parse_at(text)
 }
 
-fn prefix(text: &str) -> anyhow::Result<Bytes> {
+/// The start of row keys, in the path encoding.
+pub(crate) fn prefix(text: &str) -> anyhow::Result<Bytes> {
     Ok(decode_bytes(text)?.into())
 }
 

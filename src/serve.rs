@@ -42,14 +42,26 @@ pub(crate) struct ServeArgs {
 #[command(next_help_heading = "Budgets (bytes, or with KiB, MiB, GiB)")]
 pub(crate) struct Budgets {
     /// Cells in memory that are not in files yet; above it writers wait.
-    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = size)]
+    #[arg(long, env = "TABLEMOUNT_MEMTABLE_BUDGET", value_name = "SIZE", default_value = "128MiB", value_parser = size)]
     memtable_budget: u64,
     /// The commit log; above it the tablets with the oldest records are flushed.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    #[arg(long, env = "TABLEMOUNT_LOG_BUDGET", value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     log_budget: u64,
+    /// Blocks of files that were read, and the files' indexes and filters.
+    #[arg(
+        long,
+        env = "TABLEMOUNT_CACHE_BUDGET",
+        value_name = "SIZE",
+        default_value = "256MiB",
+        value_parser = size
+    )]
+    cache_budget: u64,
     /// Files of in-memory families; those beyond it are read from disk.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    #[arg(long, env = "TABLEMOUNT_IN_MEMORY_BUDGET", value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     in_memory_budget: u64,
+    /// What compactions read and write together in a second; 0: as much as they can. Not kept while writers wait for them.
+    #[arg(long, env = "TABLEMOUNT_COMPACTION_RATE", value_name = "SIZE", default_value = "0", value_parser = rate)]
+    compaction_rate: u64,
 }
 
 /// What requests without a token may do.
@@ -179,7 +191,9 @@ fn config(args: &ServeArgs, read_only: bool) -> Config {
         read_only,
         memtable_budget_bytes: args.budgets.memtable_budget,
         log_budget_bytes: args.budgets.log_budget,
+        cache_bytes: args.budgets.cache_budget,
         in_memory_budget_bytes: args.budgets.in_memory_budget,
+        compaction_bytes_per_second: args.budgets.compaction_rate,
         ..Config::new(&args.data)
     }
 }
@@ -204,6 +218,14 @@ fn address(text: &str) -> anyhow::Result<String> {
     match port {
         Some(_) => Ok(text.to_owned()),
         None => bail!("it is not HOST:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080"),
+    }
+}
+
+/// A size a second, or 0.
+fn rate(text: &str) -> anyhow::Result<u64> {
+    match text {
+        "0" => Ok(0),
+        text => size(text),
     }
 }
 
@@ -252,6 +274,8 @@ mod tests {
         assert_eq!(size("64MiB").expect("size"), 64 << 20);
         assert_eq!(size("2 GiB").expect("size"), 2 << 30);
         assert_eq!(size("1048576").expect("size"), 1 << 20);
+        assert_eq!(rate("0").expect("none"), 0);
+        assert_eq!(rate("5MiB").expect("a rate"), 5 << 20);
         for bad in ["", "1", "64MB", "-1MiB", "99999999999GiB"] {
             assert!(size(bad).is_err(), "{bad}");
         }

@@ -4,7 +4,13 @@
 mod damage;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/rows.rs"]
+mod rows;
+#[path = "cli/stats.rs"]
+mod stats;
 mod support;
+#[path = "cli/upkeep.rs"]
+mod upkeep;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;

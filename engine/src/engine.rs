@@ -264,8 +264,14 @@ impl Engine {
 
     /// Statistics of a table.
     pub async fn table_stats(&self, table: &TableName) -> Result<TableStats> {
-        let table = self.store().table(table)?;
-        blocking(move || Ok(table.stats())).await
+        let (store, table) = (self.store().clone(), self.store().table(table)?);
+        blocking(move || Ok(store.table_stats(&table))).await
+    }
+
+    /// Statistics of the server and of all tables.
+    pub(crate) async fn all_stats(&self) -> Result<(ServerStats, Vec<TableStats>)> {
+        let store = self.store().clone();
+        blocking(move || Ok((store.stats(), store.all_table_stats()))).await
     }
 
     /// Statistics of the server.

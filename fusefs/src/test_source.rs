@@ -185,15 +185,17 @@ impl Source for TestSource {
                 id,
                 start: start.map(|key| RowKey::new(key.to_owned()).expect("valid")),
                 stop: stop.map(|key| RowKey::new(key.to_owned()).expect("valid")),
-                disk_bytes: 0,
-                files: 0,
-                memtable_bytes: 0,
-                flushed_sequence: 0,
+                ..TabletStats::default()
             };
             let tablets = vec![tablet(1, None, Some("m/n")), tablet(2, Some("m/n"), None)];
             Ok(TableStats {
                 table: get(tables, table)?.info.name.clone(),
                 disk_bytes: 0,
+                raw_bytes: 0,
+                files: 0,
+                memtable_bytes: 0,
+                estimated_debt_bytes: 0,
+                estimated_rows: 0,
                 families: Vec::new(),
                 tablets,
             })

@@ -24,12 +24,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 pub use cluster::{
-    Access, Anonymous, ImagePullPolicy, PullSecret, ResourceList, Resources, Storage, TableCluster,
-    TableClusterSpec, TableClusterStatus,
+    Access, Anonymous, Budgets, ImagePullPolicy, PullSecret, ResourceList, Resources, Storage,
+    TableCluster, TableClusterSpec, TableClusterStatus,
 };
 pub use table::{
     BloomFilter, ChangeClass, ClusterRef, Compression, CompressionScope, CompressionType, Consent,
-    DeletionPolicy, Family, FamilyStatus, PendingChange, Table, TableSpec, TableStatus,
+    DeletionPolicy, Family, FamilyStatus, PendingChange, StatsStatus, Table, TableSpec,
+    TableStatus,
 };
 
 /// The API group of the custom resources.

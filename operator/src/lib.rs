@@ -21,6 +21,7 @@ mod plan;
 mod probe;
 mod quantity;
 mod render;
+mod stats;
 #[cfg(test)]
 mod test_objects;
 

@@ -20,7 +20,7 @@ pub(crate) fn reaches(size: &str, wanted: &str) -> bool {
 }
 
 /// The quantity as a whole number of bytes, rounded up as Kubernetes does.
-fn bytes(quantity: &str) -> Option<u128> {
+pub(crate) fn bytes(quantity: &str) -> Option<u128> {
     let quantity = quantity.strip_prefix('+').unwrap_or(quantity);
     let end = quantity
         .find(|letter: char| !letter.is_ascii_digit() && letter != '.')

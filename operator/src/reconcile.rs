@@ -7,6 +7,7 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use tablemount_api::stats::TableStats;
 use tablemount_api::{DropTable, ErrorCode, Owner, PutTable, TableInfo, TableName};
 use tablemount_client::{Client, Error as ClientError};
 
@@ -21,7 +22,7 @@ use crate::plan::{Change, Refusal, plan, unused_permissions, unwanted_families};
 const MAX_ATTEMPTS: usize = 4;
 
 /// What became of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableOutcome {
     /// Whether the table is what its manifest says.
     pub ready: bool,
@@ -35,6 +36,8 @@ pub struct TableOutcome {
     pub applied: Vec<Change>,
     /// The changes that were not made.
     pub pending: Vec<Change>,
+    /// What the table holds, where it was asked for; absent: it stays as it was known.
+    pub stats: Option<TableStats>,
 }
 
 /// The marker by which a table tells that `table`, an object of the Kubernetes cluster `cluster`, declares it. In `up`,
@@ -63,6 +66,32 @@ pub async fn table(client: &Client, table: &Table, owner: &Owner) -> TableOutcom
             break;
         }
         outcome = attempt(client, &desired, owner).await;
+    }
+    outcome
+}
+
+/// As [`table`], and takes statistics along where they are due and the table is this object's.
+pub(crate) async fn table_with_stats(
+    client: &Client,
+    table: &Table,
+    owner: &Owner,
+    at: Timestamp,
+) -> TableOutcome {
+    let mut outcome = self::table(client, table, owner).await;
+    let known = table
+        .status
+        .as_ref()
+        .and_then(|status| status.stats.as_ref());
+    if let Some(info) = outcome
+        .table
+        .as_ref()
+        .filter(|info| is_owned_by(info, table))
+        && crate::stats::are_due(known, at)
+    {
+        match client.table_stats(&info.name).await {
+            Ok(stats) => outcome.stats = Some(stats),
+            Err(error) => tracing::debug!(table = %info.name, %error, "read statistics"),
+        }
     }
     outcome
 }
@@ -193,6 +222,7 @@ impl TableOutcome {
             table: None,
             applied: Vec::new(),
             pending: Vec::new(),
+            stats: None,
         }
     }
 
@@ -252,6 +282,7 @@ impl TableOutcome {
             table,
             applied,
             pending: Vec::new(),
+            stats: None,
         }
     }
 
@@ -276,6 +307,9 @@ impl TableOutcome {
             status.table_name = Some(info.name.to_string());
             status.table_uid = is_owned_by(info, table).then(|| info.uid.clone());
             status.families = info.families.iter().map(family_status).collect();
+        }
+        if let Some(stats) = &self.stats {
+            status.stats = Some(crate::stats::status(stats, status.stats.take(), at));
         }
         status
     }

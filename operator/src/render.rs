@@ -12,6 +12,7 @@
 //! "restricted" (`the_pod_is_restricted`); a pod template depends on the spec and the image only, and is kept until the
 //! spec changes ([`template`]).
 
+mod budgets;
 pub(crate) mod stateful_set;
 pub(crate) mod template;
 

@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments with their help, and `run`.
 
+pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod crds;
 pub(crate) mod delete;
@@ -7,6 +8,7 @@ pub(crate) mod engine;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod healthcheck;
+pub(crate) mod hold;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod mount;
@@ -14,5 +16,6 @@ pub(crate) mod operator;
 pub(crate) mod path;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod stats;
 pub(crate) mod tables;
 pub(crate) mod up;

@@ -70,7 +70,7 @@ fn a_store_of_another_version_is_refused() {
     fs::write(&file, bytes).expect("written");
     assert_eq!(
         refused(data.path()),
-        "tablemount: store has format 7; this version reads format 0"
+        "tablemount: store has format 7; this version reads format 1"
     );
 }
 

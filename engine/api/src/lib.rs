@@ -21,7 +21,7 @@ pub mod time;
 mod base64_bytes;
 mod delete_rows;
 
-pub use compact::CompactResponse;
+pub use compact::{CompactRequest, CompactResponse};
 pub use delete_rows::{DeleteRows, InvalidDeleteRows};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use hold::Hold;

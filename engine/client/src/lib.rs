@@ -19,8 +19,9 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE
 use reqwest::{Method, Response, StatusCode};
 use tablemount_api::stats::{ServerStats, TableStats};
 use tablemount_api::{
-    DropTable, FamilyName, FamilySchema, MutateRequest, MutateResponse, PutTable, Qualifier,
-    ReadRequest, RowKey, TableInfo, TableList, TableName, Timestamp, ValueRequest,
+    CompactRequest, CompactResponse, DeleteRows, DropTable, FamilyName, FamilySchema, Hold,
+    MutateRequest, MutateResponse, PutTable, Qualifier, ReadRequest, RowKey, TableInfo, TableList,
+    TableName, Timestamp, ValueRequest,
 };
 
 pub use error::Error;
@@ -134,6 +135,13 @@ impl Client {
                 request,
             )?)
             .await
+    }
+
+    /// `POST /v1/tables/{table}/delete-rows`: deletes the rows of a range, a prefix, or the table; durable when it returns.
+    pub async fn delete_rows(&self, table: &TableName, rows: &DeleteRows) -> Result<(), Error> {
+        let path = path(table, "/delete-rows");
+        let request = Request::json(Method::POST, &path, rows)?;
+        self.transport.send(request, None).await.map(|_| ())
     }
 
     /// `POST /v1/tables/{table}/read`: the lines of one page as they come. Dropping it cancels the request.
@@ -265,6 +273,35 @@ impl Client {
     pub async fn server_stats(&self) -> Result<ServerStats, Error> {
         self.transport
             .call(Request::new(Method::GET, "/v1/stats"))
+            .await
+    }
+
+    /// `POST /v1/tables/{table}/compact`: what was done, or `None` if that takes longer than the call may: then it goes on.
+    pub async fn compact(
+        &self,
+        table: &TableName,
+        request: &CompactRequest,
+    ) -> Result<Option<CompactResponse>, Error> {
+        let path = path(table, "/compact");
+        let request = Request::json(Method::POST, &path, request)?;
+        let response = self.transport.send(request, None).await?;
+        match response.status() {
+            StatusCode::ACCEPTED => Ok(None),
+            _ => self.transport.decode(response).await.map(Some),
+        }
+    }
+
+    /// `GET /v1/hold`: whether the store is held.
+    pub async fn hold(&self) -> Result<Hold, Error> {
+        self.transport
+            .call(Request::new(Method::GET, "/v1/hold"))
+            .await
+    }
+
+    /// `PUT /v1/hold`: holds or releases the store.
+    pub async fn set_hold(&self, hold: &Hold) -> Result<Hold, Error> {
+        self.transport
+            .call(Request::json(Method::PUT, "/v1/hold", hold)?)
             .await
     }
 

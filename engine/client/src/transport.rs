@@ -179,6 +179,11 @@ impl Transport {
     /// Sends the request and decodes the JSON answer.
     pub(crate) async fn call<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<T, Error> {
         let response = self.send(request, None).await?;
+        self.decode(response).await
+    }
+
+    /// Decodes a JSON answer.
+    pub(crate) async fn decode<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
         let body = self.body(response, MAX_BODY_BYTES).await?;
         serde_json::from_slice(&body)
             .map_err(|error| self.protocol_error(format!("answer is not as expected: {error}")))

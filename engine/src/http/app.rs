@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::refusal::Refusal;
+use super::upkeep::COMPACTIONS;
 use crate::Engine;
 use crate::access::{Access, Authenticator};
 
@@ -56,6 +57,8 @@ pub(crate) struct App {
     pub(crate) body_bytes: Arc<Semaphore>,
     pub(crate) value_reads: Semaphore,
     pub(crate) value_bytes: Arc<Semaphore>,
+    /// Places of compactions that were asked for.
+    pub(crate) compactions: Arc<Semaphore>,
     pub(crate) stopping: CancellationToken,
     pub(crate) metrics: &'static PrometheusHandle,
 }
@@ -76,6 +79,7 @@ impl App {
             body_bytes: Arc::new(Semaphore::new(limits.body_bytes as usize)),
             value_reads: Semaphore::new(VALUE_READS),
             value_bytes: Arc::new(Semaphore::new(limits.value_bytes as usize)),
+            compactions: Arc::new(Semaphore::new(COMPACTIONS)),
             stopping: CancellationToken::new(),
             metrics,
         }

@@ -1,8 +1,11 @@
 //! Writes and reads of cells.
 
 use axum::Json;
+use axum::http::StatusCode;
 use axum::response::Response;
-use tablemount_api::{ErrorBody, MutateRequest, MutateResponse, ReadLine, ReadRequest, TableName};
+use tablemount_api::{
+    DeleteRows, ErrorBody, MutateRequest, MutateResponse, ReadLine, ReadRequest, TableName,
+};
 
 use super::app::{Context, Serving, Table};
 use super::body::JsonBody;
@@ -24,6 +27,21 @@ pub(crate) async fn mutate(
 ) -> Result<Json<MutateResponse>, Refusal> {
     request.check_timestamps()?;
     Ok(Json(engine.mutate(&table, request).await?))
+}
+
+/// Deletes all cells of the rows in a range, with a prefix, or of the table.
+///
+/// However many they are: one record says so, and compactions give the room back. The answer comes when that is durable. What
+/// is written later is not touched.
+#[utoipa::path(post, path = "/v1/tables/{table}/delete-rows", tag = "cells", params(("table" = TableName, Path)), request_body = DeleteRows, responses((status = 204), (status = "default", body = ErrorBody)))]
+pub(crate) async fn delete_rows(
+    Serving(engine): Serving,
+    Table(table): Table,
+    _: Query<NoFields>,
+    JsonBody(rows, _room): JsonBody<DeleteRows>,
+) -> Result<StatusCode, Refusal> {
+    engine.delete_rows(&table, rows).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Reads a page of cells; the bounds stand in the query.

@@ -16,6 +16,7 @@ mod body;
 mod cells;
 mod connection;
 mod edge;
+mod exposition;
 mod metrics;
 mod openapi;
 mod page;
@@ -26,6 +27,7 @@ mod refusal;
 mod routes;
 mod tables;
 mod timestamps;
+mod upkeep;
 mod value;
 
 use std::net::SocketAddr;

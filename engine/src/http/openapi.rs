@@ -8,7 +8,7 @@ use utoipa::openapi::{HttpMethod, ObjectBuilder, OpenApi as Document, RefOr, Req
 use utoipa::{Modify, OpenApi};
 
 use super::query::is_bytes;
-use super::{cells, probes, tables, value};
+use super::{cells, probes, tables, upkeep, value};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -25,7 +25,11 @@ use super::{cells, probes, tables, value};
         tables::stats,
         tables::server_stats,
         tables::openapi,
+        upkeep::compact,
+        upkeep::hold,
+        upkeep::set_hold,
         cells::mutate,
+        cells::delete_rows,
         cells::read,
         cells::post_read,
         value::get,

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use tablemount_api::{ErrorBody, ErrorCode};
 
 use super::app::App;
+use super::exposition;
 use super::refusal::Refusal;
 
 /// Whether the process listens.
@@ -29,11 +30,18 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
     Ok("ok\n")
 }
 
-/// Measurements in Prometheus's text format.
+/// Measurements in Prometheus's text format, with statistics once the store is open.
 #[utoipa::path(get, path = "/metrics", tag = "probes", security(()), responses((status = 200, body = String), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    let mut text = app.metrics.render();
+    if let Some(engine) = app.engine.get() {
+        match engine.all_stats().await {
+            Ok((server, tables)) => text.push_str(&exposition::text(&server, &tables)),
+            Err(error) => tracing::warn!(%error, "statistics for /metrics"),
+        }
+    }
     (
         [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        app.metrics.render(),
+        text,
     )
 }

@@ -9,7 +9,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::app::App;
 use super::edge::{self, Guarded};
-use super::{cells, probes, tables, value};
+use super::{cells, probes, tables, upkeep, value};
 use crate::access::Access;
 
 /// One way to ask for something.
@@ -29,12 +29,21 @@ pub(crate) fn routes() -> Vec<Route> {
         route("GET", "/metrics", None, probes::metrics),
         route("GET", "/v1/openapi.json", read, tables::openapi),
         route("GET", "/v1/stats", read, tables::server_stats),
+        route("GET", "/v1/hold", read, upkeep::hold),
+        route("PUT", "/v1/hold", write, upkeep::set_hold),
         route("GET", "/v1/tables", read, tables::list),
         route("GET", "/v1/tables/{table}", read, tables::get),
         route("PUT", "/v1/tables/{table}", write, tables::put),
         route("DELETE", "/v1/tables/{table}", write, tables::drop),
         route("GET", "/v1/tables/{table}/stats", read, tables::stats),
+        route("POST", "/v1/tables/{table}/compact", write, upkeep::compact),
         route("POST", "/v1/tables/{table}/mutate", write, cells::mutate),
+        route(
+            "POST",
+            "/v1/tables/{table}/delete-rows",
+            write,
+            cells::delete_rows,
+        ),
         route("GET", "/v1/tables/{table}/read", read, cells::read),
         route("POST", "/v1/tables/{table}/read", read, cells::post_read),
         route("GET", "/v1/tables/{table}/value", read, value::get),

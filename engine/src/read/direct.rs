@@ -68,6 +68,7 @@ pub(crate) fn get(
     let tablet = table.tablet(&request.row);
     let column = keys::column(&keys::row(request.row.bytes()), request.qualifier.bytes());
     let end = keys::above(&column);
+    tablet.activity.read();
     // The state before the sequence number: all that its SSTs hold is then at or below it.
     let state = tablet.state();
     let sources = state.sources(family.id, store.durable_sequence());

@@ -30,6 +30,7 @@ impl Store {
             .map_err(doing)?
         {}
         self.release(&state, upto);
+        tablet.activity.flushed(upto);
         log.flushed(tablet.id, upto)?;
         self.wake(|work| work.compact = true);
         Ok(true)

@@ -121,10 +121,9 @@ pub(crate) struct Memtable {
     ranges: RwLock<Vec<RangeDelete>>,
     chunk: Mutex<BytesMut>,
     bytes: AtomicU64,
-    /// Bytes of keys and values of cells, and their number.
-    raw_bytes: AtomicU64,
-    entries: AtomicU64,
     newest_cell: AtomicU64,
+    /// Rows' mutations that touched it.
+    writes: AtomicU64,
 }
 
 impl Memtable {
@@ -153,19 +152,14 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Cells and tombstones held.
-    pub(crate) fn entries(&self) -> u64 {
-        self.entries.load(Ordering::Relaxed)
+    /// Rows' mutations that touched it, a row counted as often as it was written.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
     }
 
     /// The highest sequence number of a cell or tombstone.
     pub(crate) fn newest_cell(&self) -> u64 {
         self.newest_cell.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of their keys and values.
-    pub(crate) fn raw_bytes(&self) -> u64 {
-        self.raw_bytes.load(Ordering::Relaxed)
     }
 
     /// An entry whose key takes at most `room` bytes.
@@ -211,8 +205,6 @@ impl Memtable {
             keys::write(key, row, qualifier, timestamp, sequence);
         });
         let raw = entry.bytes.len();
-        self.raw_bytes.fetch_add(raw as u64, Ordering::Relaxed);
-        self.entries.fetch_add(1, Ordering::Relaxed);
         self.newest_cell.fetch_max(sequence, Ordering::Relaxed);
         self.cells.0.insert(entry, ());
         raw + NODE_BYTES
@@ -297,9 +289,9 @@ impl MemtableSet {
             let memtable = match &last {
                 Some((family, memtable)) if *family == entry.family => memtable,
                 _ => {
-                    &last
-                        .insert((entry.family, self.family_or_new(entry.family)))
-                        .1
+                    let memtable = self.family_or_new(entry.family);
+                    memtable.writes.fetch_add(1, Ordering::Relaxed);
+                    &last.insert((entry.family, memtable)).1
                 }
             };
             bytes += memtable.apply(&row, &entry.op, sequence) as u64;

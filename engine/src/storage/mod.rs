@@ -40,6 +40,7 @@ mod rewrite;
 mod sim;
 pub(crate) mod sources;
 mod sst;
+pub(crate) mod stats;
 pub(crate) mod store;
 pub(crate) mod table;
 pub(crate) mod tablet;

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use tablemount_api::RowKey;
 use uuid::Uuid;
@@ -193,13 +194,14 @@ impl Store {
             .iter()
             .map(|(id, tablet)| (*id, tablet.flushed_sequence()))
             .collect();
-        let mut bytes = 0;
+        let (start, mut bytes, mut read) = (Instant::now(), 0, 0);
         let recovered = replay(
             &self.disk,
             server.log,
             server.segment,
             on_corruption,
             |record| {
+                read += record.bytes() as u64;
                 let Some(tablet) = tablets.get(&record.tablet) else {
                     return;
                 };
@@ -209,6 +211,7 @@ impl Store {
                 }
             },
         )?;
+        self.activity.replayed(read, start.elapsed());
         if let Some(corruption) = &recovered.corruption {
             tracing::warn!(
                 corruption,

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tablemount_api::stats::ServerStats;
 use tablemount_api::{TableName, Timestamp};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -26,6 +25,7 @@ use super::objects::Objects;
 use super::pressure::Brake;
 use super::rate::Rate;
 use super::sst::{DroppedFiles, FileMeta, Sst};
+use super::stats::ServerActivity;
 use super::table::Table;
 use super::tablet::{Tablet, TabletState};
 use crate::clock::Clock;
@@ -76,6 +76,7 @@ pub(crate) struct Store {
     holding: Mutex<()>,
     pub(crate) memtable_bytes: AtomicU64,
     pub(crate) work: Work,
+    pub(crate) activity: ServerActivity,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) rate: Rate,
     /// Slows all writers down.
@@ -136,6 +137,7 @@ impl Store {
             holding: Mutex::new(()),
             memtable_bytes: AtomicU64::new(0),
             work: Work::default(),
+            activity: ServerActivity::new(),
             jobs: Arc::default(),
             rate,
             brake: Brake::default(),
@@ -216,6 +218,7 @@ impl Store {
         tablet.check_live()?;
         let bytes = tablet.state().active.apply(record);
         self.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        tablet.activity.wrote(&record.entries);
         Ok(())
     }
 
@@ -308,28 +311,6 @@ impl Store {
                     .map(|tablet| (table.clone(), tablet.clone()))
             })
             .collect()
-    }
-
-    pub(crate) fn stats(&self) -> ServerStats {
-        let tables = self.tables.load();
-        ServerStats {
-            store_id: self.store_id.to_string(),
-            epoch: self.epoch,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: self.started,
-            read_only: self.log.is_none(),
-            tables: tables.len() as u64,
-            tablets: tables
-                .values()
-                .map(|table| table.tablets.len() as u64)
-                .sum(),
-            memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
-            memtable_budget_bytes: self.options.memtable_budget_bytes,
-            log_bytes: self.log.as_ref().map_or(0, |log| log.bytes()),
-            log_budget_bytes: self.options.log_budget_bytes,
-            durable_sequence: self.durable_sequence(),
-            log_syncs: self.log.as_ref().map_or(0, |log| log.syncs()),
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tablemount_api::stats::{FamilyStats, TableStats};
 use tablemount_api::{FamilyInfo, FamilyName, RowKey, TableInfo, TableName};
 use uuid::Uuid;
 
@@ -108,44 +107,5 @@ impl Table {
                 .collect(),
             owner: record.owner.clone(),
         }
-    }
-
-    pub(crate) fn stats(&self) -> TableStats {
-        let tablets: Vec<_> = self.tablets.iter().map(|tablet| tablet.stats()).collect();
-        TableStats {
-            table: self.name.clone(),
-            disk_bytes: tablets.iter().map(|tablet| tablet.disk_bytes).sum(),
-            families: self
-                .schema()
-                .record
-                .families
-                .iter()
-                .map(|family| self.family_stats(family))
-                .collect(),
-            tablets,
-        }
-    }
-
-    fn family_stats(&self, family: &FamilyInfo) -> FamilyStats {
-        let mut stats = FamilyStats {
-            family: family.schema.name.clone(),
-            disk_bytes: 0,
-            files: 0,
-            entries: 0,
-            memtable_bytes: 0,
-            in_memory_bytes: 0,
-        };
-        for tablet in &self.tablets {
-            let state = tablet.state();
-            for file in state.files.get(&family.id).into_iter().flatten() {
-                stats.files += 1;
-                stats.disk_bytes += file.meta.bytes;
-                stats.entries += file.meta.properties.entries;
-                stats.in_memory_bytes += file.in_memory_bytes();
-            }
-            let memtables = state.memtables().filter_map(|set| set.family(family.id));
-            stats.memtable_bytes += memtables.map(|memtable| memtable.bytes()).sum::<u64>();
-        }
-        stats
     }
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use tablemount_api::stats::TabletStats;
 use tablemount_api::{RowKey, Timestamp};
 
 use super::catalog::{Manifest, manifest_folder};
@@ -22,6 +21,7 @@ use super::objects::Objects;
 use super::pressure::Brake;
 use super::sources::Sources;
 use super::sst::Sst;
+use super::stats::TabletActivity;
 use crate::{Error, Result};
 
 /// What a tablet holds at one moment.
@@ -74,6 +74,7 @@ pub(crate) struct Tablet {
     published: Mutex<Published>,
     /// One flush at a time.
     pub(crate) flushing: Mutex<()>,
+    pub(crate) activity: TabletActivity,
     /// Slows its writers down.
     pub(crate) brake: Brake,
     pub(crate) written: WrittenBytes,
@@ -102,6 +103,7 @@ impl Tablet {
             state: RwLock::new(Arc::new(state)),
             published: Mutex::new(Published { number, manifest }),
             flushing: Mutex::new(()),
+            activity: TabletActivity::new(),
             brake: Brake::default(),
             written: WrittenBytes::default(),
             server_timestamp,
@@ -134,6 +136,7 @@ impl Tablet {
             let full = std::mem::take(&mut state.active);
             state.frozen.push((full, last_sequence));
         });
+        self.activity.froze(last_sequence);
     }
 
     /// Takes no appends and no manifests any more. Only between appends.
@@ -208,19 +211,5 @@ impl Tablet {
     /// Bytes of memtables.
     pub(crate) fn memtable_bytes(&self) -> u64 {
         self.state.read().memtable_bytes()
-    }
-
-    pub(crate) fn stats(&self) -> TabletStats {
-        let state = self.state();
-        let files = || state.files.values().flatten();
-        TabletStats {
-            id: self.id,
-            start: self.start.clone(),
-            stop: self.stop.clone(),
-            disk_bytes: files().map(|file| file.meta.bytes).sum(),
-            files: files().count() as u64,
-            memtable_bytes: state.memtable_bytes(),
-            flushed_sequence: self.flushed_sequence(),
-        }
     }
 }

@@ -5,5 +5,8 @@ mod docs;
 mod limits;
 mod reads;
 mod refusals;
+mod rows;
 mod servers;
+mod stats;
 mod support;
+mod upkeep;

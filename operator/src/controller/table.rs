@@ -117,12 +117,10 @@ async fn outcome(table: &Table, tables: &Tables) -> Result<TableOutcome, Error> 
         return Ok(TableOutcome::failed(Reason::Conflicted, message));
     }
     match engine(&cluster, &tables.context).await? {
-        Ok(client) => Ok(reconcile::table(
-            &client,
-            table,
-            &reconcile::owner(&tables.context.kubernetes, table),
-        )
-        .await),
+        Ok(client) => {
+            let owner = reconcile::owner(&tables.context.kubernetes, table);
+            Ok(reconcile::table_with_stats(&client, table, &owner, now()).await)
+        }
         Err(message) => Ok(TableOutcome::failed(Reason::ClusterNotReady, message)),
     }
 }

@@ -83,6 +83,9 @@ pub struct TableClusterSpec {
     /// CPU and memory of the server's container. Changing them restarts the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+    /// How the server's memory is divided. Changing it restarts the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Budgets>,
     /// Who may use the tables.
     #[serde(default)]
     pub access: Access,
@@ -175,6 +178,34 @@ impl ResourceList {
             .filter_map(|(name, amount)| Some((name.to_owned(), amount.clone()?)))
             .collect()
     }
+}
+
+/// How the server's memory is divided, and how much commit log it keeps. What is not set follows resources.limits.memory, or
+/// is the server's default where there is no limit. Leave a third of the limit for requests.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Budgets {
+    /// Cells in memory that are not in files yet; above it writers wait. Default: an eighth of the memory limit, or 128Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32))]
+    #[x_kube(validation = Rule::new("isQuantity(self) && !quantity(self).isLessThan(quantity('1Mi'))").message("memtables must be a quantity of 1Mi or more, such as 128Mi"))]
+    pub memtables: Option<String>,
+    /// Blocks of files that were read. Default: a quarter of the memory limit, or 256Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32))]
+    #[x_kube(validation = Rule::new("isQuantity(self) && !quantity(self).isLessThan(quantity('1Mi'))").message("cache must be a quantity of 1Mi or more, such as 256Mi"))]
+    pub cache: Option<String>,
+    /// Column families with inMemory; what is beyond it is read from disk. Default: an eighth of the memory limit, or 256Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32))]
+    #[x_kube(validation = Rule::new("isQuantity(self) && !quantity(self).isLessThan(quantity('1Mi'))").message("inMemory must be a quantity of 1Mi or more, such as 256Mi"))]
+    pub in_memory: Option<String>,
+    /// The commit log, on disk; above it the tablets with the oldest records are flushed. More of it means larger files and a
+    /// longer start after a crash. Default 256Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32))]
+    #[x_kube(validation = Rule::new("isQuantity(self) && !quantity(self).isLessThan(quantity('1Mi'))").message("log must be a quantity of 1Mi or more, such as 256Mi"))]
+    pub log: Option<String>,
 }
 
 /// Who may use the tables.

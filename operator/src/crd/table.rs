@@ -1,6 +1,6 @@
 //! `Table`: a table in a TableCluster, its column families and their settings.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,20 @@ use tablemount_api::{InvalidModel, TableName};
         type_ = "integer",
         description = "The schema's version on the server",
         json_path = ".status.observedSchemaVersion"
+    ),
+    printcolumn(
+        name = "Size",
+        type_ = "string",
+        description = "What its files take on disk",
+        json_path = ".status.stats.size",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Rows",
+        type_ = "integer",
+        description = "Its rows, an estimate",
+        json_path = ".status.stats.estimatedRows",
+        priority = 1
     ),
     printcolumn(
         name = "Table",
@@ -260,6 +274,9 @@ pub struct TableStatus {
     #[schemars(length(max = 100))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub families: Vec<FamilyStatus>,
+    /// What the table holds, as of a few minutes ago at most while the server serves. Taken anew at most once a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<StatsStatus>,
     /// Changes between the server's schema and the manifest that wait for a consent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
@@ -296,6 +313,27 @@ pub struct FamilyStatus {
     pub in_memory: bool,
     /// The longest value in bytes.
     pub max_value_bytes: i64,
+}
+
+/// What a table holds.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatsStatus {
+    /// When these figures changed last, as far as was looked.
+    pub observed: Time,
+    /// diskBytes for people.
+    #[schemars(length(max = 32))]
+    pub size: String,
+    /// Bytes of its files.
+    pub disk_bytes: i64,
+    /// Its files.
+    pub files: i64,
+    /// Rows, added up over files: a row that is in several files counts several times until they are merged.
+    pub estimated_rows: i64,
+    /// Bytes of cells that are in memory and the commit log, not in files yet.
+    pub memtable_bytes: i64,
+    /// Bytes that compactions still have to write, an estimate.
+    pub estimated_debt_bytes: i64,
 }
 
 fn yes() -> bool {

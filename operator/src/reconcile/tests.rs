@@ -1,4 +1,5 @@
-//! Against a double of the engine's three table routes: compare-and-set on the version, drops by uid, and nothing more.
+//! Against a double of the engine's four table routes: compare-and-set on the version, drops by uid, statistics, and nothing
+//! more.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,6 +21,8 @@ struct Engine {
     puts: Vec<PutTable>,
     rival: Option<PutTable>,
     loses_next_family: bool,
+    /// How often statistics were asked for; the size that they tell.
+    asked_for_stats: u64,
 }
 
 type Shared = Arc<Mutex<Engine>>;
@@ -115,11 +118,31 @@ async fn drop_it(
     Ok(())
 }
 
+async fn get_stats(
+    State(engine): State<Shared>,
+    Path(name): Path<String>,
+) -> Answer<Json<TableStats>> {
+    let mut engine = engine.lock().expect("not poisoned");
+    engine.asked_for_stats += 1;
+    Ok(Json(TableStats {
+        table: TableName::new(name).expect("valid"),
+        disk_bytes: engine.asked_for_stats,
+        raw_bytes: 0,
+        files: 1,
+        memtable_bytes: 0,
+        estimated_debt_bytes: 0,
+        estimated_rows: 0,
+        families: Vec::new(),
+        tablets: Vec::new(),
+    }))
+}
+
 async fn serve() -> (Shared, Client) {
     let engine = Shared::default();
     let routes = get(get_table).put(put_table).delete(drop_it);
     let app = axum::Router::new()
         .route("/v1/tables/{table}", routes)
+        .route("/v1/tables/{table}/stats", get(get_stats))
         .with_state(Arc::clone(&engine));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
@@ -436,4 +459,38 @@ fn objects_without_a_uid_are_known_by_their_place() {
     object.metadata.uid = None;
     object.metadata.namespace = None;
     assert_eq!(owner("up", &object).uid, "default/t");
+}
+
+#[tokio::test]
+async fn statistics_are_taken_once_a_minute_of_tables_that_are_ones_own() {
+    let (engine, client) = serve().await;
+    let mut object = crate::test_objects::table("t", "families: [{name: a}]");
+    let marker = owner("k8s", &object);
+    for (second, disk_bytes) in [(1000, 1), (1030, 1), (1060, 2), (1061, 2)] {
+        let at = Timestamp::from_second(second).expect("in range");
+        let outcome = table_with_stats(&client, &object, &marker, at).await;
+        object.status = Some(outcome.status(&object, at));
+        let stats = object
+            .status
+            .as_ref()
+            .and_then(|status| status.stats.as_ref());
+        assert_eq!(
+            stats.map(|stats| stats.disk_bytes),
+            Some(disk_bytes),
+            "{second}"
+        );
+    }
+    let other = crate::test_objects::table("u", "tableName: t\nfamilies: [{name: a}]");
+    let outcome = table_with_stats(
+        &client,
+        &other,
+        &owner("k8s", &other),
+        Timestamp::UNIX_EPOCH,
+    )
+    .await;
+    assert_eq!(
+        (outcome.reason, outcome.stats),
+        (Reason::OwnedByOther, None)
+    );
+    assert_eq!(engine.lock().expect("not poisoned").asked_for_stats, 2);
 }

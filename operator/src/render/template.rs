@@ -17,8 +17,11 @@ use kube::api::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::budgets;
 use super::{GRPC_PORT, HTTP_PORT, TOKEN_KEY, labels, secret_name, service_account_name};
-use crate::crd::{Access, Anonymous, ImagePullPolicy, PullSecret, Resources, TableCluster};
+use crate::crd::{
+    Access, Anonymous, Budgets, ImagePullPolicy, PullSecret, Resources, TableCluster,
+};
 
 /// Annotation of the StatefulSet: what the kept template was rendered from, as JSON. Without it, the template is rendered
 /// anew.
@@ -61,6 +64,7 @@ struct Seen {
     image_pull_policy: Option<ImagePullPolicy>,
     image_pull_secrets: Vec<PullSecret>,
     resources: Option<Resources>,
+    budgets: Option<Budgets>,
     access: Access,
 }
 
@@ -72,6 +76,7 @@ impl Seen {
             image_pull_policy: spec.image_pull_policy,
             image_pull_secrets: spec.image_pull_secrets,
             resources: spec.resources,
+            budgets: spec.budgets,
             access: spec.access,
         }
     }
@@ -168,6 +173,7 @@ fn container(cluster: &TableCluster, image: &str) -> Container {
             .image_pull_policy
             .map(|policy| format!("{policy:?}")),
         args: Some(arguments(cluster)),
+        env: budgets::variables(cluster),
         ports: Some(vec![port("http", HTTP_PORT), port("grpc", GRPC_PORT)]),
         resources: cluster.spec.resources.as_ref().map(resources),
         security_context: Some(container_security()),

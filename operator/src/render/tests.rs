@@ -39,6 +39,10 @@ fn the_server_runs_with_the_specs_settings() {
             "/etc/tablemount/token/token"
         ])
     );
+    assert_eq!(
+        container["env"][0],
+        json!({"name": "TABLEMOUNT_MEMTABLE_BUDGET", "value": (128 << 20).to_string()})
+    );
     assert_eq!(template.image().as_deref(), Some("r/i:2"));
     assert_eq!(container["imagePullPolicy"], "Never");
     assert_eq!(

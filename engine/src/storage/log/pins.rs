@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::segment::remove_segment;
 use crate::Result;
 use crate::storage::disk::Disk;
+use crate::storage::stats::HeldLog;
 
 /// The segments.
 pub(super) struct Pins {
@@ -88,6 +89,23 @@ impl Pins {
     pub(super) fn bytes(&self) -> u64 {
         let held = self.held.lock();
         held.segments.values().map(|pinned| pinned.bytes).sum()
+    }
+
+    /// What is held up to the current segment, of which `used` bytes are written.
+    pub(super) fn held(&self, current: u64, used: u64) -> HeldLog {
+        let held = self.held.lock();
+        let (mut bytes, mut found) = (0, HeldLog::default());
+        for (number, pinned) in held.segments.range(..=current).rev() {
+            bytes += pinned.bytes;
+            found.written_bytes += match *number == current {
+                true => used,
+                false => pinned.bytes,
+            };
+            // An older segment with records of the tablet comes later, and counts.
+            let tablets = pinned.tablets.keys().map(|tablet| (*tablet, bytes));
+            found.by_tablet.extend(tablets);
+        }
+        found
     }
 
     /// The tablets that keep the oldest segment that could go; the current one stays whoever flushes.

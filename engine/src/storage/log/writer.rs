@@ -26,6 +26,7 @@ use super::segment::Segment;
 use super::segment_path;
 use super::space::Space;
 use crate::storage::disk::Disk;
+use crate::storage::stats::{HeldLog, Latency};
 use crate::{Error, Result};
 
 /// A buffer of this size or less is used again.
@@ -71,6 +72,8 @@ pub(crate) struct CommitLog {
     pub(super) durable: Durable,
     durable_sequence: AtomicU64,
     syncs: AtomicU64,
+    /// How long syncs took.
+    pub(crate) sync_times: Latency,
 }
 
 /// The segment that is being written.
@@ -119,6 +122,7 @@ impl CommitLog {
             durable: Durable::new(start.first_group - 1),
             durable_sequence: AtomicU64::new(start.last_sequence),
             syncs: AtomicU64::new(0),
+            sync_times: Latency::new(),
         })
     }
 
@@ -266,6 +270,7 @@ impl CommitLog {
         file.sync().map_err(|error| fail("sync", error))?;
         let took = start.elapsed();
         metrics::histogram!("tablemount_log_sync_seconds").record(took);
+        self.sync_times.note(took);
         self.syncs.fetch_add(1, Ordering::Relaxed);
         current.used += group.frame.len() as u64;
         Ok(took)
@@ -321,6 +326,12 @@ impl CommitLog {
     /// Bytes of all segments: those with records that some tablet needs, the current one whole, and the spare.
     pub(crate) fn bytes(&self) -> u64 {
         self.pins.bytes()
+    }
+
+    /// What a start would read, and what each tablet holds back.
+    pub(crate) fn held(&self) -> HeldLog {
+        let current = self.current.lock();
+        self.pins.held(current.segment.number, current.used)
     }
 
     /// The tablets whose flush lets the oldest segment go.

@@ -267,6 +267,11 @@ impl Sst {
         self.pinned.load().as_ref().map_or(0, |pinned| pinned.bytes)
     }
 
+    /// Whether all of it is held in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.pinned.load().is_some()
+    }
+
     /// Bytes of its blocks in the block cache, and its top indexes.
     pub(crate) fn cached_bytes(&self) -> u64 {
         self.cached.load(Ordering::Relaxed) + self.resident

@@ -55,7 +55,7 @@ fn after_the_release_rules_collect_again() {
     subject.compact_fully();
     let entries = |subject: &Subject| {
         let table = subject.store.table(&table()).expect("table");
-        table.stats().families[0].entries
+        subject.store.table_stats(&table).families[0].entries
     };
     assert_eq!(entries(&subject), 5);
     hold(&subject, false);
@@ -162,8 +162,8 @@ fn many_files_are_merged_while_held_and_keep_all() {
             subject.store.merge(&merge).expect("merge").expect("done");
         }
     }
-    let (_, tablet) = subject.store.tablets().remove(0);
-    let stats = tablet.stats();
+    let (table, _) = subject.store.tablets().remove(0);
+    let stats = subject.store.table_stats(&table);
     assert!(stats.files <= 12, "{}", stats.files);
     subject.put_table(vec![versions("f", 50)]);
     assert_eq!(subject.cells("r", "f", "q").len(), 20);

@@ -8,6 +8,7 @@ mod recovery;
 mod rules;
 mod space;
 mod speed;
+mod stats;
 mod threads;
 
 use std::sync::Arc;

@@ -165,7 +165,8 @@ fn a_compaction_that_finds_the_disk_full_leaves_all_as_it_was() {
     let compacted = subject.each(|store, table, tablet| store.compact_fully(table, tablet));
     let error = compacted.expect_err("full").to_string();
     assert!(
-        error.starts_with("compact table \"t\", column family \"f\", tablet 1: ") && error.ends_with("no storage space"),
+        error.starts_with("compact table \"t\", column family \"f\", tablet 1: ")
+            && error.ends_with("no storage space"),
         "{error}"
     );
     assert_eq!(subject.disk.object_paths(), objects);
