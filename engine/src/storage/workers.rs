@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// How often a failure that stays is told of.
 const TELL: Duration = Duration::from_secs(60);
 /// How much compactors give way, in steps of `nice`.
-const NICE: i32 = 10;
+const NICE: i32 = 5;
 
 /// Compactions at once: as many as there are cores, so that small ones are not stuck behind a large one, and not so many that
 /// they crowd out the rest.
