@@ -3,6 +3,7 @@
 mod compactions;
 mod hazards;
 mod hold;
+mod linear;
 mod model;
 mod recovery;
 mod rules;
