@@ -27,3 +27,4 @@ pub use engine::{Config, Engine};
 pub use error::{Error, Result};
 pub use grpc::GrpcServer;
 pub use read::{CellRef, CellValue, ReadStream};
+pub use storage::log::dump::dump_log_segment;

@@ -9,6 +9,7 @@
 //! Knows tablets only by number.
 
 mod committer;
+pub(crate) mod dump;
 mod durable;
 pub(crate) mod frame;
 mod group;

@@ -5,6 +5,7 @@ mod dump;
 mod everything;
 mod hazards;
 mod hold;
+mod linear;
 mod model;
 mod recovery;
 mod rules;
