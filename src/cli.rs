@@ -45,6 +45,7 @@ enum Command {
     Key(cmd::key::Args),
     Verify(cmd::verify::Args),
     Sst(cmd::sst::Args),
+    Log(cmd::log::Args),
     Completions(cmd::completions::Args),
     Healthcheck(cmd::healthcheck::Args),
 }
@@ -95,6 +96,7 @@ fn execute(command: Command) -> anyhow::Result<()> {
         Command::Key(args) => cmd::key::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Sst(args) => cmd::sst::run(&args),
+        Command::Log(args) => cmd::log::run(&args),
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Healthcheck(args) => block_on(cmd::healthcheck::run(args)),
     }

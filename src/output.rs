@@ -33,6 +33,45 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
+/// Runs what writes a dump to stdout.
+pub(crate) fn dump(
+    write: impl FnOnce(&mut dyn Write) -> Result<(), tablemount_engine::Error>,
+) -> anyhow::Result<()> {
+    let mut out = Pipe {
+        out: stdout(),
+        failed: None,
+    };
+    let dumped = write(&mut out);
+    // That the reader went away is not the file's fault.
+    match out.failed.take() {
+        Some(error) => Err(error.into()),
+        None => {
+            out.out.flush()?;
+            Ok(dumped?)
+        }
+    }
+}
+
+/// Keeps the error of a write as it was.
+struct Pipe<W> {
+    out: W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Write for Pipe<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind.into()
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// One object as JSON or YAML.
 pub(crate) fn print<T: Serialize>(value: &T, json: bool) -> anyhow::Result<()> {
     let mut out = stdout();

@@ -7,14 +7,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::storage::disk::LocalDisk;
-use crate::storage::sst::dump;
+use crate::storage::{log, sst};
 use crate::{Error, Result};
 
 /// An SST: footer, properties, indexes, each entry, wider deletes, ranges of rows; `values`: also the values, in the encoding
 /// of names.
 pub fn sst(path: &Path, values: bool, out: &mut dyn Write) -> Result<()> {
     let (folder, name) = place(path)?;
-    dump::dump(Arc::new(LocalDisk::open(folder, true)?), name, values, out)
+    sst::dump::dump(Arc::new(LocalDisk::open(folder, true)?), name, values, out)
+}
+
+/// A segment of a commit log: header, each group with its records and their entries. Changes nothing, also while a server writes
+/// to it.
+pub fn log(path: &Path, out: &mut dyn Write) -> Result<()> {
+    let (folder, name) = place(path)?;
+    log::dump::dump(folder, name, out)
 }
 
 /// A file's folder and its name there.

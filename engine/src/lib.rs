@@ -27,4 +27,3 @@ pub use engine::{Config, Engine};
 pub use error::{Error, Result};
 pub use grpc::GrpcServer;
 pub use read::{CellRef, CellValue, ReadStream};
-pub use storage::log::dump::dump_log_segment;

@@ -11,6 +11,7 @@ pub(crate) mod healthcheck;
 pub(crate) mod hold;
 pub(crate) mod import;
 pub(crate) mod key;
+pub(crate) mod log;
 pub(crate) mod mount;
 pub(crate) mod operator;
 pub(crate) mod path;

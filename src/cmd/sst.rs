@@ -1,6 +1,5 @@
 //! `tablemount sst`: looks into files of a store.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use tablemount_engine::dump;
@@ -37,37 +36,5 @@ struct Dump {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Action::Dump(Dump { file, values }) = &args.action;
-    let mut out = Pipe {
-        out: output::stdout(),
-        failed: None,
-    };
-    let dumped = dump::sst(file, *values, &mut out);
-    // That the reader went away is not the file's fault.
-    match out.failed.take() {
-        Some(error) => Err(error.into()),
-        None => {
-            out.out.flush()?;
-            Ok(dumped?)
-        }
-    }
-}
-
-/// Keeps the error of a write as it was.
-struct Pipe<W> {
-    out: W,
-    failed: Option<io::Error>,
-}
-
-impl<W: Write> Write for Pipe<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes).map_err(|error| {
-            let kind = error.kind();
-            self.failed = Some(error);
-            kind.into()
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
+    output::dump(|out| dump::sst(file, *values, out))
 }

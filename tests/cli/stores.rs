@@ -11,22 +11,34 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("name")
 }
 
-/// The only SST below a folder.
-fn sst(folder: &Path) -> PathBuf {
+/// The files below a folder, in their order.
+fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.join("tablets")];
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             match path.is_dir() {
                 true => folders.push(path),
-                false if text(&path).contains("/sst/") => found.push(path),
-                false => {}
+                false => found.push(path),
             }
         }
     }
+    found.sort();
+    found
+}
+
+/// The only SST of a store.
+fn sst(data: &Path) -> PathBuf {
+    let mut found = files(&data.join("tablets"));
+    found.retain(|path| text(path).contains("/sst/"));
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
+}
+
+/// The first segment of a store's log.
+fn segment(data: &Path) -> PathBuf {
+    files(&data.join("logs")).remove(0)
 }
 
 #[test]
@@ -39,6 +51,27 @@ fn a_store_is_checked_while_it_is_served_and_after() {
     let sound = run(["verify", text(data.path())]);
     let expected = "1 tables, 1 tablets, 0 files, 0 blocks, 0 entries; log: 2 groups, 2 records; 0 findings, 0 notes\n";
     assert_eq!(sound.ok(), expected);
+    let segment = segment(data.path());
+    let dump = run(["log", "dump", text(&segment)]);
+    let record = dump
+        .ok()
+        .lines()
+        .position(|line| line.contains(" row%2F1 sequence "));
+    let record = record.unwrap_or_else(|| panic!("{dump:?}"));
+    let entry = dump.text().lines().nth(record + 1).unwrap_or_default();
+    assert!(
+        entry.contains(" put q ") && entry.ends_with(" 3"),
+        "{dump:?}"
+    );
+    let damaged = data.path().join("damaged");
+    let mut bytes = fs::read(&segment).expect("read");
+    bytes[70] ^= 1;
+    fs::write(&damaged, bytes).expect("written");
+    let dump = run(["log", "dump", text(&damaged)]);
+    dump.failed(1, "log segment damaged is damaged in 1 places");
+    assert!(dump.text().contains("\ndamaged at offset 64: "), "{dump:?}");
+    assert!(dump.text().contains(" row2 sequence "), "{dump:?}");
+    fs::remove_file(&damaged).expect("removed");
     assert!(server.process.terminate().success());
 
     let file = sst(data.path());
@@ -97,5 +130,7 @@ fn what_is_no_store_is_said() {
     let absent = folder.path().join("absent");
     let message = format!("data folder {} does not exist", absent.display());
     run(["verify", text(&absent)]).failed(1, &message);
-    run(["sst", "dump", text(&absent)]).failed(1, &format!("{shown}/absent does not exist"));
+    for command in ["sst", "log"] {
+        run([command, "dump", text(&absent)]).failed(1, &format!("{shown}/absent does not exist"));
+    }
 }

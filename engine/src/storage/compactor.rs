@@ -87,11 +87,12 @@ struct Candidate {
 }
 
 impl Store {
-    /// Takes the most urgent merge; `only`: of this tablet.
+    /// Takes the most urgent merge that the disk has room for; `only`: of this tablet.
     pub(crate) fn next_merge(&self, only: Option<u64>) -> Option<Merge> {
         let held = self.held();
         let mut jobs = self.jobs.lock();
         jobs.keep_failures(|place| self.has_family(place));
+        let (room, mut waits) = (self.merge_room().saturating_sub(jobs.bytes()), false);
         let mut best: Option<(Candidate, Target)> = None;
         for (table, tablet) in self.tablets() {
             if only.is_some_and(|only| only != tablet.id) {
@@ -105,6 +106,10 @@ impl Store {
                 let Some(found) = found else {
                     continue;
                 };
+                if !found.expired && found.bytes > room {
+                    waits = true;
+                    continue;
+                }
                 let better = best.as_ref().is_none_or(|(best, _)| best.rank < found.rank);
                 if better && jobs.takes(found.bytes, self.options.compaction_threads) {
                     let target = Target {
@@ -117,6 +122,7 @@ impl Store {
                 }
             }
         }
+        self.merges_wait(waits);
         let (found, target) = best?;
         let place = (target.tablet.id, target.family.id);
         let newest = found.files.last()?.meta.path.clone();

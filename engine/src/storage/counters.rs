@@ -14,6 +14,7 @@ const BYTES_READ: &str = "tablemount_compaction_bytes_read_total";
 const BYTES_WRITTEN: &str = "tablemount_compaction_bytes_written_total";
 const FAILURES: &str = "tablemount_compaction_failures_total";
 const RUNNING: &str = "tablemount_compactions_running";
+const WAITING: &str = "tablemount_compactions_waiting_for_disk";
 const DEBT: &str = "tablemount_compaction_debt_bytes";
 const READ_FILES: &str = "tablemount_read_files";
 const WRITE_AMPLIFICATION: &str = "tablemount_write_amplification";
@@ -33,6 +34,7 @@ fn described() {
         describe_counter!(BYTES_WRITTEN, "Bytes of SSTs that compactions wrote");
         describe_counter!(FAILURES, "Compactions that failed and are tried again");
         describe_gauge!(RUNNING, "Compactions that run");
+        describe_gauge!(WAITING, "1 while compactions wait for room on the disk");
         describe_gauge!(
             DEBT,
             "Bytes that compactions still have to write, estimated"
@@ -77,6 +79,12 @@ pub(super) fn compaction_failed() {
 pub(super) fn compactions_running(change: f64) {
     described();
     gauge!(RUNNING).increment(change);
+}
+
+/// Whether compactions wait for room on the disk.
+pub(super) fn compactions_waiting_for_room(wait: bool) {
+    described();
+    gauge!(WAITING).set(f64::from(u8::from(wait)));
 }
 
 /// What compactions owe and cost now, in the whole store.

@@ -59,6 +59,8 @@ pub(crate) trait Disk: Send + Sync {
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
     /// Makes the folder's entries durable.
     fn sync_folder(&self, path: &str) -> io::Result<()>;
+    /// Bytes that are free for this process.
+    fn room(&self) -> io::Result<u64>;
     /// Where the folder is, for messages.
     fn describe(&self) -> String;
 }
@@ -265,6 +267,11 @@ impl Disk for LocalDisk {
 
     fn sync_folder(&self, path: &str) -> io::Result<()> {
         File::open(self.path(path))?.sync_all()
+    }
+
+    fn room(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.root)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn describe(&self) -> String {

@@ -90,6 +90,11 @@ impl Running {
         bytes < LARGE_BYTES || threads < 2 || self.jobs.iter().filter(large).count() + 1 < threads
     }
 
+    /// Bytes of the merges that run: what they may still write, at the most.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.jobs.iter().map(|job| job.bytes).sum()
+    }
+
     /// When the next family that failed is to be tried again, after `now`.
     pub(crate) fn next_retry(&self, now: Instant) -> Option<Instant> {
         let retries = self.failures.values().map(|failure| failure.retry);

@@ -36,6 +36,7 @@ mod random;
 mod ranges;
 mod rate;
 mod rewrite;
+mod room;
 #[cfg(test)]
 mod sim;
 pub(crate) mod sources;

@@ -395,6 +395,11 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn room(&self) -> io::Result<u64> {
+        let state = self.objects.state.lock();
+        Ok(state.capacity.saturating_sub(self.objects.used(&state)))
+    }
+
     fn describe(&self) -> String {
         "sim".to_owned()
     }

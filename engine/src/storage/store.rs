@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -79,6 +79,7 @@ pub(crate) struct Store {
     pub(crate) activity: ServerActivity,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) rate: Rate,
+    pub(super) waits_for_room: AtomicBool,
     /// Slows all writers down.
     pub(crate) brake: Brake,
     /// Room for lines that wait for their readers.
@@ -140,6 +141,7 @@ impl Store {
             activity: ServerActivity::new(),
             jobs: Arc::default(),
             rate,
+            waits_for_room: AtomicBool::new(false),
             brake: Brake::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES)),
             rows: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect(),

@@ -38,19 +38,12 @@ const MAX_BYTES: u64 = 2 * MAX_PAYLOAD as u64;
 /// Bytes of what only looks like groups, before the search for the next one ends: some seconds.
 const MAX_SEARCH: usize = 8 << 30;
 
-/// Writes what the log segment at `path` holds to `out`; an error in the end if some of it is damaged. Changes nothing, also
-/// while a server writes to it.
-pub fn dump_log_segment(path: &Path, out: &mut dyn Write) -> Result<()> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| Error::Invalid(format!("{} is no file", path.display())))?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+/// Writes what the log segment `name` in `folder` holds to `out`; an error in the end if some of it is damaged.
+pub(crate) fn dump(folder: &Path, name: &str, out: &mut dyn Write) -> Result<()> {
     let bytes = read(folder, name)?;
     let log = std::path::absolute(folder).ok();
     let log = log.and_then(|folder| Uuid::try_parse(folder.file_name()?.to_str()?).ok());
-    match dump(name, log, &bytes, out) {
+    match write(name, log, &bytes, out) {
         Ok(0) => Ok(()),
         Ok(damaged) => Err(Error::Corrupt(format!(
             "log segment {name} is damaged in {damaged} places"
@@ -79,7 +72,7 @@ fn read(folder: &Path, name: &str) -> Result<Bytes> {
 }
 
 /// Writes what a segment of the log `log`, if that is known, holds; returns in how many places it is damaged.
-fn dump(name: &str, log: Option<Uuid>, bytes: &Bytes, out: &mut dyn Write) -> io::Result<u64> {
+fn write(name: &str, log: Option<Uuid>, bytes: &Bytes, out: &mut dyn Write) -> io::Result<u64> {
     let mut dump = Dump {
         bytes,
         out,

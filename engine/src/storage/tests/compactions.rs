@@ -316,3 +316,25 @@ fn compactions_keep_to_their_rate_unless_writers_wait_for_them() {
     let free = timed(24, 256 << 10);
     assert!(free < Duration::from_secs(5), "12 MiB in {free:?}");
 }
+
+#[test]
+fn merges_wait_until_the_disk_has_room_for_them() {
+    let subject = Subject::new(vec![versions("f", 1)]);
+    for i in 0..4 {
+        flush_file(&subject, &format!("a{i}"), 50_000);
+    }
+    subject
+        .disk
+        .limit_to(100_000 + 2 * subject.store.options.segment_bytes);
+    assert!(
+        subject.store.next_merge(None).is_none(),
+        "200 kB do not fit"
+    );
+    subject
+        .disk
+        .limit_to(300_000 + 2 * subject.store.options.segment_bytes);
+    let one = next(&subject);
+    flush_file(&subject, "b", 50_000);
+    merge(&subject, &one);
+    assert_eq!(files(&subject), [4, 1]);
+}

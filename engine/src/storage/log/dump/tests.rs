@@ -74,7 +74,7 @@ fn segment() -> (Vec<u8>, usize, usize) {
 /// The text, and the places that are damaged.
 fn dumped(bytes: Vec<u8>) -> (String, u64) {
     let mut out = Vec::new();
-    let damaged = dump("1", Some(SEGMENT.log), &bytes.into(), &mut out).expect("written");
+    let damaged = write("1", Some(SEGMENT.log), &bytes.into(), &mut out).expect("written");
     (String::from_utf8(out).expect("text"), damaged)
 }
 
