@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use tablemount_engine::access::{Anonymous, StaticAuthenticator};
+use tablemount_engine::access::{Anonymous, Authenticator, StaticAuthenticator};
 use tablemount_engine::http::{EngineSlot, HttpServer};
 use tablemount_engine::{Config, Engine, GrpcServer};
 use tokio::task::JoinHandle;
@@ -108,10 +108,11 @@ pub(crate) async fn start(
     if let Some(token) = admin_token {
         access = access.admin_token(token);
     }
-    let http = HttpServer::bind(&args.http, Arc::new(access), Arc::clone(&slot))
+    let access: Arc<dyn Authenticator> = Arc::new(access);
+    let http = HttpServer::bind(&args.http, Arc::clone(&access), Arc::clone(&slot))
         .await
         .context("http")?;
-    let grpc = GrpcServer::bind(&args.grpc, Arc::clone(&slot))
+    let grpc = GrpcServer::bind(&args.grpc, access, Arc::clone(&slot))
         .await
         .context("grpc")?;
     let (http_addr, stop) = (http.local_addr(), CancellationToken::new());

@@ -115,7 +115,7 @@ impl Engine {
         blocking(open).await
     }
 
-    fn store(&self) -> &Arc<Store> {
+    pub(crate) fn store(&self) -> &Arc<Store> {
         &self.open.store
     }
 

@@ -1,15 +1,20 @@
-//! The gRPC edge. It serves `grpc.health.v1`: the server as a whole is SERVING once the engine is open, until it stops.
+//! The gRPC edge: the Bigtable API, reflection, and `grpc.health.v1`: the server as a whole is SERVING once the engine is open,
+//! until it stops.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
+use crate::access::Authenticator;
+use crate::bigtable;
 use crate::http::{EngineSlot, listen};
 use crate::{Error, Result};
 
@@ -26,6 +31,7 @@ pub struct GrpcServer {
     listener: TcpListener,
     local_addr: SocketAddr,
     engine: EngineSlot,
+    authenticator: Arc<dyn Authenticator>,
 }
 
 impl GrpcServer {
@@ -33,7 +39,11 @@ impl GrpcServer {
     ///
     /// # Errors
     /// [`Error::Io`] naming the address: a port in use, an address that is not this machine's.
-    pub async fn bind(address: &str, engine: EngineSlot) -> Result<Self> {
+    pub async fn bind(
+        address: &str,
+        authenticator: Arc<dyn Authenticator>,
+        engine: EngineSlot,
+    ) -> Result<Self> {
         let listener = listen(address).await?;
         let local_addr = listener
             .local_addr()
@@ -42,6 +52,7 @@ impl GrpcServer {
             listener,
             local_addr,
             engine,
+            authenticator,
         })
     }
 
@@ -56,17 +67,26 @@ impl GrpcServer {
             listener,
             local_addr,
             engine,
+            authenticator,
         } = self;
         let (reporter, health) = health_reporter();
         reporter
             .set_service_status(WHOLE_SERVER, ServingStatus::NotServing)
             .await;
+        let reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(bigtable::proto::DESCRIPTORS)
+            .build_v1()
+            .map_err(|error| Error::Io(format!("reflection: {error}")))?;
+        let mut routes = RoutesBuilder::default();
+        routes.add_service(health).add_service(reflection);
+        bigtable::add(&mut routes, engine.clone());
         let serving = Server::builder()
+            .layer(bigtable::access(authenticator))
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(KEEPALIVE))
             .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .add_routes(routes.routes())
             .serve_with_incoming_shutdown(
-                health,
                 TcpIncoming::from(listener).with_nodelay(Some(true)),
                 report(reporter, engine, stop.clone()),
             );

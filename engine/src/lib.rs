@@ -1,12 +1,13 @@
 //! The tablet server: tables on one store, and the edges that serve them.
 //!
 //! ```text
-//! http, grpc (edges) → engine → write, delete_rows, row_update │ read → storage
+//! http, bigtable over grpc (edges) → engine → write, delete_rows, row_update │ read → storage
 //! ```
 //! **Architecture invariants**: only [`storage`] touches bytes on disk; nothing here knows Kubernetes or FUSE; time comes from
 //! [`clock`] alone.
 
 pub mod access;
+mod bigtable;
 mod clock;
 mod delete_rows;
 pub mod dump;

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tablemount_api::{
-    Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, Timestamp, name,
+    Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, ReadRequest, Timestamp, name,
 };
 
+use crate::read::scan::{self, Visitor};
 use crate::storage::judge::Judge;
 use crate::storage::keys;
 use crate::storage::log::{Entry, Op, Record};
@@ -72,6 +73,12 @@ impl<'a> RowUpdate<'a> {
     pub(crate) fn holds(&self, check: &CellCheck) -> Result<bool> {
         let newest = self.newest(self.schema.family(&check.family)?, &check.qualifier)?;
         Ok(newest.map(|cell| cell.value) == check.value.as_ref().map(|value| value.0.clone()))
+    }
+
+    /// Visits the row's cells as the updates before left them, inside the request's bounds.
+    pub(crate) fn visit(&self, request: &ReadRequest, visitor: &mut impl Visitor) -> Result<()> {
+        let times = (self.now, self.until);
+        scan::visit_written(&self.state, request, self.schema, &self.encoded, times, visitor)
     }
 
     /// Applies a mutation.

@@ -4,12 +4,13 @@
 //! reads before it writes (check, increment, append, deletes limited to timestamps) holds the row's lock exclusively, sees up to
 //! the last written mutation, and answers only when everything it read or wrote is durable.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tablemount_api::{
-    Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowMutation,
+    Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowKey, RowMutation,
     RowResult, TableName, Timestamp, name,
 };
 
@@ -78,7 +79,84 @@ pub(crate) async fn mutate(
     table: &TableName,
     request: MutateRequest,
 ) -> Result<MutateResponse> {
-    let mut plan = Plan::check(store, table, request)?;
+    let plan = Plan::check(store, table, request)?;
+    let applied = perform(store, plan).await?;
+    applied.failure.map_or(Ok(applied.response), Err)
+}
+
+/// Writes the rows that can be written; for each whether it was, in their order. What is wrong with a row already stands in its
+/// place.
+pub(crate) async fn mutate_each(
+    store: &Arc<Store>,
+    table: Arc<Table>,
+    rows: Vec<Result<RowMutation>>,
+) -> Result<Vec<Result<()>>> {
+    store.log()?;
+    let schema = table.schema();
+    let (mut outcomes, mut planned) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        let checked = row.and_then(|row| {
+            check_row(&table, &schema, &row)?;
+            PlannedRow::new(&table, &schema, row)
+        });
+        outcomes.push(checked.map(|row| planned.push(row)));
+    }
+    let plan = Plan {
+        rows: planned,
+        done: Applied::nothing(),
+        schema,
+        table,
+    };
+    let applied = perform(store, plan).await?;
+    let written = applied.response.results.len();
+    let mut failure = applied.failure;
+    for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_ok()).skip(written) {
+        *outcome = Err(failure.take().unwrap_or_else(|| {
+            Error::Unavailable("not written, since a row before it failed".to_owned())
+        }));
+    }
+    Ok(outcomes)
+}
+
+/// Reads a row under its lock, then changes it as `choose` says; returns whether it chose the first kind of change, and the
+/// cells that increments and appends wrote. Durable when it returns.
+pub(crate) async fn update_row(
+    store: &Arc<Store>,
+    table: Arc<Table>,
+    row: RowKey,
+    choose: impl FnOnce(&RowUpdate<'_>) -> Result<(bool, Vec<Mutation>)> + Send + 'static,
+) -> Result<(bool, Vec<Cell>)> {
+    store.log()?;
+    wait_for_memory(store).await?;
+    let writer = store.clone();
+    let update = move || {
+        let schema = table.schema();
+        let check = |row: &RowMutation| check_row(&table, &schema, row);
+        let written = update(&writer, &table, &schema, &row, |update| {
+            let (applied, mutations) = choose(update)?;
+            let mutation = RowMutation {
+                row: row.clone(),
+                check: None,
+                mutations,
+            };
+            if !mutation.mutations.is_empty() {
+                check(&mutation)?;
+            }
+            Ok((applied, Cow::Owned(mutation.mutations)))
+        })?;
+        writer.log()?.ask(written.group);
+        Ok::<_, Error>(written)
+    };
+    let written = tokio::task::spawn_blocking(update)
+        .await
+        .map_err(|error| Error::Io(format!("an update ended: {error}")))??;
+    store.log()?.durable(written.group).await?;
+    Ok((written.applied, written.cells))
+}
+
+/// Writes what was planned, and waits.
+async fn perform(store: &Arc<Store>, mut plan: Plan) -> Result<Applied> {
+    let table = plan.table.name.clone();
     slow_down(store, &plan).await;
     wait_for_memory(store).await?;
     let applied = if plan.is_small() && plan.advance(store, Waits::Never)? {
@@ -89,7 +167,7 @@ pub(crate) async fn mutate(
         applied.map_err(|error| Error::Io(format!("write to table \"{table}\": {error}")))??
     };
     store.log()?.durable(applied.group).await?;
-    applied.failure.map_or(Ok(applied.response), Err)
+    Ok(applied)
 }
 
 /// Holds the request back for a while where memtables fill or files pile up faster than the store works them off.
@@ -191,7 +269,14 @@ impl Plan {
             let written = match row {
                 PlannedRow::Plain(row) => put(store, row, waits),
                 PlannedRow::Update(_) if waits == Waits::Never => Ok(None),
-                PlannedRow::Update(row) => update(store, &self.table, &self.schema, row).map(Some),
+                PlannedRow::Update(row) => {
+                    update(store, &self.table, &self.schema, &row.row, |update| {
+                        let holds = row.check.as_ref().map_or(Ok(true), |check| update.holds(check))?;
+                        let mutations: &[Mutation] = if holds { &row.mutations } else { &[] };
+                        Ok((holds, Cow::Borrowed(mutations)))
+                    })
+                    .map(Some)
+                }
             };
             match written {
                 Ok(Some(written)) => self.done.add(written),
@@ -340,38 +425,39 @@ fn put(store: &Store, row: &mut PlainRow, waits: Waits) -> Result<Option<Written
     }))
 }
 
-/// Runs a mutation that reads, under the row's exclusive lock.
-fn update(store: &Store, table: &Table, schema: &Schema, row: &RowMutation) -> Result<Written> {
-    let (tablet, key) = (table.tablet(&row.row), row.row.bytes());
+/// Runs a mutation that reads, under the row's exclusive lock: the one that `choose` decides for.
+fn update<'m>(
+    store: &Store,
+    table: &Table,
+    schema: &Schema,
+    row: &RowKey,
+    choose: impl FnOnce(&RowUpdate<'_>) -> Result<(bool, Cow<'m, [Mutation]>)>,
+) -> Result<Written> {
+    let (tablet, key) = (table.tablet(row), row.bytes());
     let _lock = store.lock_exclusive(tablet.id, key);
     let now = store.clock.now();
     let given = tablet.give_timestamp(now);
-    let timestamp = row
-        .mutations
-        .iter()
-        .any(brings_no_timestamp)
-        .then_some(given);
     let mut update = RowUpdate::new(tablet.state(), schema, key, given, now);
-    if let Some(check) = &row.check
-        && !update.holds(check)?
-    {
+    let (applied, mutations) = choose(&update)?;
+    let timestamp = mutations.iter().any(brings_no_timestamp).then_some(given);
+    if mutations.is_empty() {
         // What was read may not be durable yet.
         let group = store.log()?.newest_group();
         return Ok(Written {
-            applied: false,
+            applied,
             cells: Vec::new(),
             group,
             timestamp,
         });
     }
-    for mutation in &row.mutations {
+    for mutation in mutations.iter() {
         update.apply(mutation)?;
     }
     let (entries, cells) = update.finish();
     let mut record = record(tablet, key.clone(), entries);
     let group = store.append(tablet, &mut record)?.group;
     Ok(Written {
-        applied: true,
+        applied,
         cells,
         group,
         timestamp,
@@ -526,7 +612,7 @@ fn check_row(table: &Table, schema: &Schema, row: &RowMutation) -> Result<()> {
 }
 
 /// Checks one mutation; returns its qualifier and its value's length.
-fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result<(usize, usize)> {
+pub(crate) fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result<(usize, usize)> {
     let none = Qualifier::default();
     let (family, qualifier, value) = match mutation {
         Mutation::Put {

@@ -148,9 +148,10 @@ struct Lending<'a> {
 }
 
 impl Visitor for Lending<'_> {
-    fn row(&mut self, row: &[u8]) -> Result<()> {
+    fn row(&mut self, row: &[u8]) -> Result<Flow> {
         self.row.clear();
-        keys::unescape(row, &mut self.row).ok_or_else(damaged)
+        keys::unescape(row, &mut self.row).ok_or_else(damaged)?;
+        Ok(Flow::Continue)
     }
 
     fn cell(&mut self, reader: &FamilyReader) -> Result<Flow> {

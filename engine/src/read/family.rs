@@ -191,6 +191,13 @@ impl FamilyReader {
         self.advance()
     }
 
+    /// Goes past the column of the next cell.
+    pub(crate) fn skip_column(&mut self) -> Result<()> {
+        self.cursor.skip_column()?;
+        self.place = Place::End;
+        self.advance()
+    }
+
     /// Starts a walk down over rows.
     pub(crate) fn start_down(&mut self) {
         self.cursor.start_down();

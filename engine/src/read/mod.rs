@@ -1,10 +1,10 @@
 //! Reads: gets, scans and listings, all one mechanism: bounds → rows over tablets → lines of a page.
 
-mod bounds;
+pub(crate) mod bounds;
 pub(crate) mod direct;
-mod family;
+pub(crate) mod family;
 pub(crate) mod page;
-mod scan;
+pub(crate) mod scan;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -124,11 +124,11 @@ impl Page {
 }
 
 impl Visitor for Lines {
-    fn row(&mut self, row: &[u8]) -> Result<()> {
+    fn row(&mut self, row: &[u8]) -> Result<Flow> {
         let key = RowKey::new(decoded(row)?)?;
         self.line_bytes = key.bytes().len() + 16;
         self.line.row = Some(key);
-        Ok(())
+        Ok(Flow::Continue)
     }
 
     fn cell(&mut self, reader: &FamilyReader) -> Result<Flow> {

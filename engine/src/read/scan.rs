@@ -7,33 +7,41 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tablemount_api::{
-    CellContent, CellPosition, FamilyInfo, Position, Qualifier, ReadRequest, RowKey,
+    CellContent, CellPosition, FamilyInfo, Position, Qualifier, ReadRequest, RowKey, Timestamp,
 };
 
 use super::bounds::{CellBounds, Resume, RowBounds, decoded, families};
 use super::family::{FamilyReader, ReadContext, columns_of};
-use crate::Result;
 use crate::storage::keys;
 use crate::storage::sources::Wanted;
 use crate::storage::store::Store;
-use crate::storage::table::Table;
-use crate::storage::tablet::Tablet;
+use crate::storage::table::{Schema, Table};
+use crate::storage::tablet::{Tablet, TabletState};
+use crate::{Error, Result};
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Continue,
+    /// With the next column.
+    NextColumn,
+    /// With the next row.
+    NextRow,
     Stop,
 }
 
 /// Takes what a scan finds.
 pub(crate) trait Visitor {
     /// A row begins; `row` is encoded.
-    fn row(&mut self, row: &[u8]) -> Result<()>;
+    fn row(&mut self, row: &[u8]) -> Result<Flow>;
     /// A cell of the row: the one that the reader stands at.
     fn cell(&mut self, reader: &FamilyReader) -> Result<Flow>;
     /// The row is done. Rows without a cell in the bounds are not visited; with [`CellContent::None`] cells are not.
     fn end_row(&mut self) -> Result<Flow>;
+    /// The scan stops inside the row, since it found nothing more of it for too long.
+    fn interrupted(&mut self) -> Result<()> {
+        self.end_row().map(drop)
+    }
 }
 
 /// A scan that is to be run.
@@ -165,7 +173,7 @@ impl Scan {
         while let Some(lowest) = readers.iter().filter_map(FamilyReader::next_row).min() {
             row.clear();
             row.extend_from_slice(lowest);
-            if let Stop::Scan(next) = self.read_row(readers, &row, visitor)? {
+            if let Stop::Scan(next) = read_row(readers, &row, self.keys_only, visitor)? {
                 return Ok(Some(next));
             }
         }
@@ -206,7 +214,7 @@ impl Scan {
                 reader.enter_row(&row, &end)?;
             }
             if readers.iter().any(|reader| reader.next_row().is_some())
-                && let Stop::Scan(next) = self.read_row(readers, &row, visitor)?
+                && let Stop::Scan(next) = read_row(readers, &row, self.keys_only, visitor)?
             {
                 return Ok(Some(next));
             }
@@ -222,30 +230,67 @@ impl Scan {
         Ok(None)
     }
 
-    /// Visits a row that a reader stands in.
-    fn read_row(
-        &self,
-        readers: &mut [FamilyReader],
-        row: &[u8],
-        visitor: &mut impl Visitor,
-    ) -> Result<Stop> {
-        let mut begun = false;
+}
+
+/// Visits a row, encoded, as it was written, whether that is durable or not: the caller holds its lock.
+pub(crate) fn visit_written(
+    state: &TabletState,
+    request: &ReadRequest,
+    schema: &Schema,
+    row: &[u8],
+    (now, until): (Timestamp, Instant),
+    visitor: &mut impl Visitor,
+) -> Result<()> {
+    let context = Arc::new(ReadContext {
+        cells: CellBounds::of(request),
+        resume: None,
+        sequence: u64::MAX,
+        now,
+        until,
+    });
+    let reader = |family: FamilyInfo| {
+        let mut reader = FamilyReader::new(family, context.clone(), state, Wanted::Row(row))?;
+        let (from, to) = columns_of(row, &context.cells);
+        reader.seek(&from, Some(&to))?;
+        Ok(reader)
+    };
+    let families = families(request, schema)?;
+    let mut readers = families.into_iter().map(reader).collect::<Result<Vec<_>>>()?;
+    match read_row(&mut readers, row, false, visitor)? {
+        Stop::Scan(Position { cell: Some(_), .. }) if Instant::now() >= until => Err(
+            Error::Deadline("the row could not be read in time".to_owned()),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Visits a row that a reader stands in.
+fn read_row(
+    readers: &mut [FamilyReader],
+    row: &[u8],
+    keys_only: bool,
+    visitor: &mut impl Visitor,
+) -> Result<Stop> {
+        let (mut begun, mut skipping) = (false, keys_only);
         for reader in readers.iter_mut() {
             while reader.next_row() == Some(row) {
                 if let Some(place) = reader.stalled()? {
-                    return self.stop_stalled(row, place, begun, visitor);
+                    return stop_stalled(row, place, begun, keys_only, visitor);
                 }
                 if !std::mem::replace(&mut begun, true) {
-                    visitor.row(row)?;
+                    skipping |= visitor.row(row)? == Flow::NextRow;
                 }
-                if self.keys_only {
+                if skipping {
                     reader.skip_row()?;
                     continue;
                 }
-                if visitor.cell(reader)? == Flow::Stop {
-                    return stop_inside(reader, row);
+                match visitor.cell(reader)? {
+                    Flow::Continue => reader.advance()?,
+                    Flow::NextColumn => reader.skip_column()?,
+                    // The other families' cells of the row are skipped too.
+                    Flow::NextRow => skipping = true,
+                    Flow::Stop => return stop_inside(reader, row),
                 }
-                reader.advance()?;
             }
         }
         if begun && visitor.end_row()? == Flow::Stop {
@@ -254,16 +299,16 @@ impl Scan {
         Ok(Stop::Row)
     }
 
-    fn stop_stalled(
-        &self,
-        row: &[u8],
-        place: CellPosition,
-        begun: bool,
-        visitor: &mut impl Visitor,
-    ) -> Result<Stop> {
+fn stop_stalled(
+    row: &[u8],
+    place: CellPosition,
+    begun: bool,
+    keys_only: bool,
+    visitor: &mut impl Visitor,
+) -> Result<Stop> {
         if begun {
-            visitor.end_row()?;
-            if self.keys_only {
+            visitor.interrupted()?;
+            if keys_only {
                 return stop_after(row);
             }
         }
@@ -271,7 +316,6 @@ impl Scan {
             row: RowKey::new(decoded(row)?)?,
             cell: Some(place),
         }))
-    }
 }
 
 fn stop_inside(reader: &FamilyReader, row: &[u8]) -> Result<Stop> {

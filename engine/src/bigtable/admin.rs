@@ -1,0 +1,330 @@
+//! `google.bigtable.admin.v2.BigtableTableAdmin`: tables, families, row ranges.
+//!
+//! **Invariants**: a table that a custom resource declares keeps its schema: its manifest is where it changes.
+
+use std::collections::HashMap;
+
+use tablemount_api::{
+    Base64, DeleteRows, DropTable, FamilyName, FamilySchema, PutTable, TableInfo, TableName,
+};
+use tonic::{Request, Response, Status};
+
+use super::proto::admin::bigtable_table_admin_server::BigtableTableAdmin;
+use super::proto::admin::{self, table};
+use super::proto::longrunning::Operation;
+use super::row_set::row_key;
+use super::{Served, gc_rule, names, operations};
+use crate::{Error, Result};
+
+/// A change that meets another one begins anew so often.
+const TRIES: usize = 5;
+/// Tables of one page of a list, unless fewer are asked for.
+const PAGE: usize = 1000;
+
+/// The service.
+pub(crate) struct TableAdmin {
+    served: Served,
+}
+
+type Answer<T> = std::result::Result<Response<T>, Status>;
+
+impl TableAdmin {
+    pub(crate) fn new(served: Served) -> Self {
+        Self { served }
+    }
+
+    /// A table by its name, and what it is called in the answer.
+    fn table(&self, name: &str) -> Result<(TableName, TableInfo)> {
+        let (_, table) = names::table(name)?;
+        let info = self.served.engine()?.table(&table)?;
+        Ok((table, info))
+    }
+
+    /// A table whose schema may be changed here.
+    fn changeable(&self, name: &str) -> Result<(TableName, TableInfo)> {
+        let (table, info) = self.table(name)?;
+        match &info.owner {
+            Some(owner) => Err(Error::Precondition(format!(
+                "table \"{table}\" is declared by the custom resource {}/{}: change its manifest",
+                owner.namespace, owner.name
+            ))),
+            None => Ok((table, info)),
+        }
+    }
+
+    /// Changes a table's families, however often others change them meanwhile.
+    async fn change(
+        &self,
+        name: &str,
+        change: impl Fn(&mut PutTable) -> Result<()>,
+    ) -> Result<TableInfo> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let (table, info) = self.changeable(name)?;
+            let mut body = PutTable {
+                families: info.families.into_iter().map(|family| family.schema).collect(),
+                if_version: Some(info.version),
+                ..PutTable::default()
+            };
+            change(&mut body)?;
+            match self.served.engine()?.put_table(&table, body).await {
+                Err(Error::Conflict(_)) if tries < TRIES => {}
+                changed => return changed,
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl BigtableTableAdmin for TableAdmin {
+    async fn create_table(&self, request: Request<admin::CreateTableRequest>) -> Answer<admin::Table> {
+        let request = request.into_inner();
+        let instance = names::InstanceName::parse(&request.parent)?;
+        let name = TableName::new(&request.table_id).map_err(Error::from)?;
+        let asked = request.table.unwrap_or_default();
+        if !asked.name.is_empty() {
+            return Err(Error::Invalid(format!(
+                "table.name is \"{}\"; it must be left out, since table_id says it",
+                asked.name
+            ))
+            .into());
+        }
+        let mut families = asked.column_families.into_iter().collect::<Vec<_>>();
+        families.sort_by(|a, b| a.0.cmp(&b.0));
+        let families = families.iter().map(|(name, family)| schema(name, family));
+        let splits = request.initial_splits.iter().map(|split| row_key(&split.key));
+        let body = PutTable {
+            families: families.collect::<Result<_>>()?,
+            splits: splits.collect::<Result<_>>()?,
+            if_version: Some(0),
+            ..PutTable::default()
+        };
+        let info = match self.served.engine()?.put_table(&name, body).await {
+            Err(Error::Conflict(message)) => return Err(Status::already_exists(message)),
+            made => made?,
+        };
+        Ok(Response::new(described(&instance.table(&name), &info, table::View::SchemaView)))
+    }
+
+    async fn list_tables(
+        &self,
+        request: Request<admin::ListTablesRequest>,
+    ) -> Answer<admin::ListTablesResponse> {
+        let request = request.into_inner();
+        let instance = names::InstanceName::parse(&request.parent)?;
+        let view = match request.view() {
+            table::View::Unspecified => table::View::NameOnly,
+            view => view,
+        };
+        let size = match usize::try_from(request.page_size) {
+            Ok(0) | Err(_) => PAGE,
+            Ok(size) => size.min(PAGE),
+        };
+        let tables = self.served.engine()?.tables();
+        let mut rest = tables
+            .iter()
+            .filter(|info| info.name.as_str() > request.page_token.as_str())
+            .peekable();
+        let page = rest.by_ref().take(size);
+        let tables: Vec<_> = page
+            .map(|info| described(&instance.table(&info.name), info, view))
+            .collect();
+        let last = tables.last().filter(|_| rest.peek().is_some());
+        let next_page_token = last.and_then(|table| table.name.rsplit('/').next());
+        Ok(Response::new(admin::ListTablesResponse {
+            next_page_token: next_page_token.unwrap_or_default().to_owned(),
+            tables,
+        }))
+    }
+
+    async fn get_table(&self, request: Request<admin::GetTableRequest>) -> Answer<admin::Table> {
+        let request = request.into_inner();
+        let (_, info) = self.table(&request.name)?;
+        let view = match request.view() {
+            table::View::Unspecified => table::View::SchemaView,
+            view => view,
+        };
+        Ok(Response::new(described(&request.name, &info, view)))
+    }
+
+    async fn delete_table(&self, request: Request<admin::DeleteTableRequest>) -> Answer<()> {
+        let (table, info) = self.changeable(&request.get_ref().name)?;
+        let only_this = DropTable {
+            if_uid: Some(info.uid),
+        };
+        self.served.engine()?.drop_table(&table, only_this).await?;
+        Ok(Response::new(()))
+    }
+
+    async fn update_table(&self, request: Request<admin::UpdateTableRequest>) -> Answer<Operation> {
+        let request = request.into_inner();
+        let asked = request.table.unwrap_or_default();
+        let paths = request.update_mask.unwrap_or_default().paths;
+        if let Some(path) = paths.first() {
+            return Err(Status::unimplemented(format!(
+                "UpdateTable of {path} is not served by Tablemount"
+            )));
+        }
+        let (_, info) = self.table(&asked.name)?;
+        let name = asked.name;
+        let metadata = admin::UpdateTableMetadata {
+            name: name.clone(),
+            ..admin::UpdateTableMetadata::default()
+        };
+        let table = described(&name, &info, table::View::SchemaView);
+        Ok(Response::new(operations::done(
+            format!("operations/{name}"),
+            ("google.bigtable.admin.v2.UpdateTableMetadata", &metadata),
+            ("google.bigtable.admin.v2.Table", &table),
+        )))
+    }
+
+    async fn modify_column_families(
+        &self,
+        request: Request<admin::ModifyColumnFamiliesRequest>,
+    ) -> Answer<admin::Table> {
+        let request = request.into_inner();
+        if request.modifications.is_empty() {
+            return Err(Error::Invalid("no modifications".to_owned()).into());
+        }
+        let modify = |body: &mut PutTable| {
+            let mut all = request.modifications.iter();
+            all.try_for_each(|modification| modify(body, modification))
+        };
+        let info = self.change(&request.name, modify).await.map_err(|error| match error {
+            Error::Conflict(message) => Status::already_exists(message),
+            error => error.into(),
+        })?;
+        Ok(Response::new(described(&request.name, &info, table::View::SchemaView)))
+    }
+
+    async fn drop_row_range(&self, request: Request<admin::DropRowRangeRequest>) -> Answer<()> {
+        use admin::drop_row_range_request::Target;
+        let request = request.into_inner();
+        let (table, _) = self.table(&request.name)?;
+        let rows = match request.target {
+            Some(Target::RowKeyPrefix(prefix)) => {
+                row_key(&prefix)?;
+                DeleteRows {
+                    prefix: Some(Base64(prefix)),
+                    ..DeleteRows::default()
+                }
+            }
+            Some(Target::DeleteAllDataFromTable(true)) => DeleteRows {
+                all: true,
+                ..DeleteRows::default()
+            },
+            Some(Target::DeleteAllDataFromTable(false)) | None => {
+                return Err(Error::Invalid(
+                    "neither row_key_prefix nor delete_all_data_from_table".to_owned(),
+                )
+                .into());
+            }
+        };
+        self.served.engine()?.delete_rows(&table, rows).await?;
+        Ok(Response::new(()))
+    }
+
+    async fn generate_consistency_token(
+        &self,
+        request: Request<admin::GenerateConsistencyTokenRequest>,
+    ) -> Answer<admin::GenerateConsistencyTokenResponse> {
+        let (_, info) = self.table(&request.get_ref().name)?;
+        Ok(Response::new(admin::GenerateConsistencyTokenResponse {
+            consistency_token: info.uid,
+        }))
+    }
+
+    async fn check_consistency(
+        &self,
+        request: Request<admin::CheckConsistencyRequest>,
+    ) -> Answer<admin::CheckConsistencyResponse> {
+        let request = request.into_inner();
+        let (table, info) = self.table(&request.name)?;
+        if request.consistency_token != info.uid {
+            return Err(Error::Invalid(format!(
+                "consistency token \"{}\" is not one of table \"{table}\"",
+                request.consistency_token
+            ))
+            .into());
+        }
+        // All that was acknowledged is read by whoever asks later.
+        Ok(Response::new(admin::CheckConsistencyResponse {
+            consistent: true,
+        }))
+    }
+}
+
+/// A family as it is to be made.
+fn schema(name: &str, family: &admin::ColumnFamily) -> Result<FamilySchema> {
+    let mut schema = FamilySchema::new(FamilyName::new(name)?);
+    if family.value_type.is_some() {
+        return Err(Error::Invalid(format!(
+            "column family \"{name}\": value_type is not served yet"
+        )));
+    }
+    schema.gc_rule = gc_rule::from_proto(family.gc_rule.as_ref())
+        .map_err(|error| error.context(format!("column family \"{name}\"")))?;
+    Ok(schema)
+}
+
+fn modify(
+    body: &mut PutTable,
+    modification: &admin::modify_column_families_request::Modification,
+) -> Result<()> {
+    use admin::modify_column_families_request::modification::Mod;
+    let id = &modification.id;
+    let at = body.families.iter().position(|family| family.name.as_str() == id);
+    let not_found = || Error::NotFound(format!("column family \"{id}\" not found"));
+    match &modification.r#mod {
+        Some(Mod::Create(family)) => match at {
+            Some(_) => Err(Error::Conflict(format!("column family \"{id}\" exists"))),
+            None => {
+                body.families.push(schema(id, family)?);
+                Ok(())
+            }
+        },
+        Some(Mod::Update(family)) => {
+            let at = at.ok_or_else(not_found)?;
+            body.families[at].gc_rule = schema(id, family)?.gc_rule;
+            Ok(())
+        }
+        Some(Mod::Drop(true)) => {
+            let dropped = body.families.remove(at.ok_or_else(not_found)?);
+            body.drop_families.push(dropped.name);
+            Ok(())
+        }
+        Some(Mod::Drop(false)) | None => Err(Error::Invalid(format!(
+            "column family \"{id}\": the modification says nothing to do"
+        ))),
+    }
+}
+
+/// A table as it is answered.
+fn described(name: &str, info: &TableInfo, view: table::View) -> admin::Table {
+    let mut table = admin::Table {
+        name: name.to_owned(),
+        ..admin::Table::default()
+    };
+    if matches!(view, table::View::SchemaView | table::View::Full) {
+        table.granularity = table::TimestampGranularity::Millis.into();
+        let families = info.families.iter().map(|family| {
+            let schema = &family.schema;
+            let described = admin::ColumnFamily {
+                gc_rule: gc_rule::to_proto(&schema.gc_rule),
+                ..admin::ColumnFamily::default()
+            };
+            (schema.name.to_string(), described)
+        });
+        table.column_families = families.collect::<HashMap<_, _>>();
+    }
+    if matches!(view, table::View::ReplicationView | table::View::Full) {
+        let ready = table::ClusterState {
+            replication_state: table::cluster_state::ReplicationState::Ready.into(),
+            ..table::ClusterState::default()
+        };
+        table.cluster_states.insert("tablemount".to_owned(), ready);
+    }
+    table
+}
