@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tablemount_api::{
-    Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, ReadRequest, Timestamp, name,
+    Base64, Cell, CellCheck, FamilyInfo, FamilyName, Mutation, Qualifier, ReadRequest, Timestamp,
+    name,
 };
 
 use crate::read::scan::{self, Visitor};
@@ -78,7 +79,14 @@ impl<'a> RowUpdate<'a> {
     /// Visits the row's cells as the updates before left them, inside the request's bounds.
     pub(crate) fn visit(&self, request: &ReadRequest, visitor: &mut impl Visitor) -> Result<()> {
         let times = (self.now, self.until);
-        scan::visit_written(&self.state, request, self.schema, &self.encoded, times, visitor)
+        scan::visit_written(
+            &self.state,
+            request,
+            self.schema,
+            &self.encoded,
+            times,
+            visitor,
+        )
     }
 
     /// Applies a mutation.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tablemount_api::{
-    Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowKey, RowMutation,
-    RowResult, TableName, Timestamp, name,
+    Cell, FamilyInfo, FamilyName, MutateRequest, MutateResponse, Mutation, Qualifier, RowKey,
+    RowMutation, RowResult, TableName, Timestamp, name,
 };
 
 use crate::row_update::RowUpdate;
@@ -110,7 +110,11 @@ pub(crate) async fn mutate_each(
     let applied = perform(store, plan).await?;
     let written = applied.response.results.len();
     let mut failure = applied.failure;
-    for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_ok()).skip(written) {
+    for outcome in outcomes
+        .iter_mut()
+        .filter(|outcome| outcome.is_ok())
+        .skip(written)
+    {
         *outcome = Err(failure.take().unwrap_or_else(|| {
             Error::Unavailable("not written, since a row before it failed".to_owned())
         }));
@@ -271,7 +275,10 @@ impl Plan {
                 PlannedRow::Update(_) if waits == Waits::Never => Ok(None),
                 PlannedRow::Update(row) => {
                     update(store, &self.table, &self.schema, &row.row, |update| {
-                        let holds = row.check.as_ref().map_or(Ok(true), |check| update.holds(check))?;
+                        let holds = row
+                            .check
+                            .as_ref()
+                            .map_or(Ok(true), |check| update.holds(check))?;
                         let mutations: &[Mutation] = if holds { &row.mutations } else { &[] };
                         Ok((holds, Cow::Borrowed(mutations)))
                     })
@@ -612,7 +619,11 @@ fn check_row(table: &Table, schema: &Schema, row: &RowMutation) -> Result<()> {
 }
 
 /// Checks one mutation; returns its qualifier and its value's length.
-pub(crate) fn check_mutation(table: &Table, schema: &Schema, mutation: &Mutation) -> Result<(usize, usize)> {
+pub(crate) fn check_mutation(
+    table: &Table,
+    schema: &Schema,
+    mutation: &Mutation,
+) -> Result<(usize, usize)> {
     let none = Qualifier::default();
     let (family, qualifier, value) = match mutation {
         Mutation::Put {

@@ -69,7 +69,10 @@ where
             match check(&*authenticator, request.uri().path(), request.headers()).await {
                 Ok(()) => {
                     let path = request.uri().path().to_owned();
-                    inner.call(request).await.map(|response| named(&path, response))
+                    inner
+                        .call(request)
+                        .await
+                        .map(|response| named(&path, response))
                 }
                 Err(status) => Ok(status.into_http()),
             }
@@ -124,7 +127,11 @@ fn needed(path: &str) -> Option<Access> {
     }
     let reads = matches!(
         rpc,
-        "ReadRows" | "SampleRowKeys" | "PingAndWarm" | "CheckConsistency" | "GenerateConsistencyToken"
+        "ReadRows"
+            | "SampleRowKeys"
+            | "PingAndWarm"
+            | "CheckConsistency"
+            | "GenerateConsistencyToken"
     ) || rpc.starts_with("Get")
         || rpc.starts_with("List");
     Some(match reads {
@@ -142,9 +149,18 @@ mod tests {
         let check = |path: &str, expected| assert_eq!(needed(path), expected, "{path}");
         check("/grpc.health.v1.Health/Check", None);
         check("/google.bigtable.v2.Bigtable/ReadRows", Some(Access::Read));
-        check("/google.bigtable.v2.Bigtable/MutateRow", Some(Access::ReadWrite));
-        check("/google.bigtable.admin.v2.BigtableTableAdmin/GetTable", Some(Access::Read));
-        check("/google.bigtable.admin.v2.BigtableTableAdmin/DeleteTable", Some(Access::ReadWrite));
+        check(
+            "/google.bigtable.v2.Bigtable/MutateRow",
+            Some(Access::ReadWrite),
+        );
+        check(
+            "/google.bigtable.admin.v2.BigtableTableAdmin/GetTable",
+            Some(Access::Read),
+        );
+        check(
+            "/google.bigtable.admin.v2.BigtableTableAdmin/DeleteTable",
+            Some(Access::ReadWrite),
+        );
         check("/other.Service/Anything", Some(Access::ReadWrite));
     }
 }

@@ -63,7 +63,11 @@ impl TableAdmin {
             tries += 1;
             let (table, info) = self.changeable(name)?;
             let mut body = PutTable {
-                families: info.families.into_iter().map(|family| family.schema).collect(),
+                families: info
+                    .families
+                    .into_iter()
+                    .map(|family| family.schema)
+                    .collect(),
                 if_version: Some(info.version),
                 ..PutTable::default()
             };
@@ -78,7 +82,10 @@ impl TableAdmin {
 
 #[tonic::async_trait]
 impl BigtableTableAdmin for TableAdmin {
-    async fn create_table(&self, request: Request<admin::CreateTableRequest>) -> Answer<admin::Table> {
+    async fn create_table(
+        &self,
+        request: Request<admin::CreateTableRequest>,
+    ) -> Answer<admin::Table> {
         let request = request.into_inner();
         let instance = names::InstanceName::parse(&request.parent)?;
         let name = TableName::new(&request.table_id).map_err(Error::from)?;
@@ -93,7 +100,10 @@ impl BigtableTableAdmin for TableAdmin {
         let mut families = asked.column_families.into_iter().collect::<Vec<_>>();
         families.sort_by(|a, b| a.0.cmp(&b.0));
         let families = families.iter().map(|(name, family)| schema(name, family));
-        let splits = request.initial_splits.iter().map(|split| row_key(&split.key));
+        let splits = request
+            .initial_splits
+            .iter()
+            .map(|split| row_key(&split.key));
         let body = PutTable {
             families: families.collect::<Result<_>>()?,
             splits: splits.collect::<Result<_>>()?,
@@ -104,7 +114,11 @@ impl BigtableTableAdmin for TableAdmin {
             Err(Error::Conflict(message)) => return Err(Status::already_exists(message)),
             made => made?,
         };
-        Ok(Response::new(described(&instance.table(&name), &info, table::View::SchemaView)))
+        Ok(Response::new(described(
+            &instance.table(&name),
+            &info,
+            table::View::SchemaView,
+        )))
     }
 
     async fn list_tables(
@@ -192,11 +206,18 @@ impl BigtableTableAdmin for TableAdmin {
             let mut all = request.modifications.iter();
             all.try_for_each(|modification| modify(body, modification))
         };
-        let info = self.change(&request.name, modify).await.map_err(|error| match error {
-            Error::Conflict(message) => Status::already_exists(message),
-            error => error.into(),
-        })?;
-        Ok(Response::new(described(&request.name, &info, table::View::SchemaView)))
+        let info = self
+            .change(&request.name, modify)
+            .await
+            .map_err(|error| match error {
+                Error::Conflict(message) => Status::already_exists(message),
+                error => error.into(),
+            })?;
+        Ok(Response::new(described(
+            &request.name,
+            &info,
+            table::View::SchemaView,
+        )))
     }
 
     async fn drop_row_range(&self, request: Request<admin::DropRowRangeRequest>) -> Answer<()> {
@@ -275,7 +296,10 @@ fn modify(
 ) -> Result<()> {
     use admin::modify_column_families_request::modification::Mod;
     let id = &modification.id;
-    let at = body.families.iter().position(|family| family.name.as_str() == id);
+    let at = body
+        .families
+        .iter()
+        .position(|family| family.name.as_str() == id);
     let not_found = || Error::NotFound(format!("column family \"{id}\" not found"));
     match &modification.r#mod {
         Some(Mod::Create(family)) => match at {

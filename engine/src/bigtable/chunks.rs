@@ -39,6 +39,10 @@ const WRAPPED: u8 = 1 << 3 | 2;
 
 /// A ReadRowsResponse, encoded.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(
+    unreachable_pub,
+    reason = "generated code has it in a public signature"
+)]
 pub struct ReadRowsMessage(Bytes);
 
 impl Message for ReadRowsMessage {

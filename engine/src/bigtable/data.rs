@@ -62,7 +62,10 @@ impl Bigtable for Data {
         let request = request.into_inner();
         let table = self.table(
             &request.table_name,
-            [&request.authorized_view_name, &request.materialized_view_name],
+            [
+                &request.authorized_view_name,
+                &request.materialized_view_name,
+            ],
         )?;
         let engine = self.served.engine()?;
         let rows = read_rows::read_rows(engine.store(), table, request, &self.inline).await?;
@@ -76,7 +79,10 @@ impl Bigtable for Data {
         let request = request.into_inner();
         let table = self.table(
             &request.table_name,
-            [&request.authorized_view_name, &request.materialized_view_name],
+            [
+                &request.authorized_view_name,
+                &request.materialized_view_name,
+            ],
         )?;
         let samples = samples::samples(&table).into_iter().map(Ok);
         Ok(Response::new(Box::pin(futures::stream::iter(samples))))
@@ -101,7 +107,11 @@ impl Bigtable for Data {
     ) -> std::result::Result<Response<BoxStream<v2::MutateRowsResponse>>, Status> {
         let request = request.into_inner();
         let table = self.table(&request.table_name, [&request.authorized_view_name, ""])?;
-        let count: usize = request.entries.iter().map(|entry| entry.mutations.len()).sum();
+        let count: usize = request
+            .entries
+            .iter()
+            .map(|entry| entry.mutations.len())
+            .sum();
         if request.entries.is_empty() || count > MAX_MUTATIONS {
             return Err(Error::Invalid(format!(
                 "{} entries with {count} mutations; a request has at least one entry and at most {MAX_MUTATIONS} mutations",
@@ -110,7 +120,9 @@ impl Bigtable for Data {
             .into());
         }
         let rows = request.entries.into_iter();
-        let rows = rows.map(|entry| row(&entry.row_key, entry.mutations)).collect();
+        let rows = rows
+            .map(|entry| row(&entry.row_key, entry.mutations))
+            .collect();
         let engine = self.served.engine()?;
         let outcomes = write::mutate_each(engine.store(), table, rows).await?;
         let entry = |(index, outcome): (usize, Result<()>)| v2::mutate_rows_response::Entry {
@@ -172,8 +184,7 @@ impl Bigtable for Data {
             })
         };
         let engine = self.served.engine()?;
-        let (predicate_matched, _) =
-            write::update_row(engine.store(), table, key, choose).await?;
+        let (predicate_matched, _) = write::update_row(engine.store(), table, key, choose).await?;
         Ok(Response::new(v2::CheckAndMutateRowResponse {
             predicate_matched,
         }))

@@ -39,8 +39,9 @@ fn clauses(rule: &Rule, depth: usize) -> Result<Vec<GcClause>> {
     let all: Vec<GcClause> = match rule {
         Rule::MaxNumVersions(count) => {
             let versions = u32::try_from(*count).ok().filter(|count| *count > 0);
-            let max_versions = versions
-                .ok_or_else(|| invalid(format!("max_num_versions is {count}; it must be 1 or more")))?;
+            let max_versions = versions.ok_or_else(|| {
+                invalid(format!("max_num_versions is {count}; it must be 1 or more"))
+            })?;
             vec![GcClause {
                 max_versions: Some(max_versions),
                 max_age_micros: None,
@@ -107,9 +108,11 @@ pub(crate) fn to_proto(rule: &GcRule) -> Option<admin::GcRule> {
 }
 
 fn clause(clause: &GcClause) -> admin::GcRule {
-    let versions = clause
-        .max_versions
-        .map(|count| one(Rule::MaxNumVersions(i32::try_from(count).unwrap_or(i32::MAX))));
+    let versions = clause.max_versions.map(|count| {
+        one(Rule::MaxNumVersions(
+            i32::try_from(count).unwrap_or(i32::MAX),
+        ))
+    });
     let age = clause.max_age_micros.map(|micros| {
         one(Rule::MaxAge(Duration {
             seconds: micros / 1_000_000,
@@ -176,9 +179,18 @@ mod tests {
             let error = from_proto(Some(&rule)).expect_err("refused").to_string();
             assert_eq!(error, expected);
         };
-        check(versions(0), "gc_rule: max_num_versions is 0; it must be 1 or more");
-        check(age(0), "gc_rule: max_age is 0 s and 0 ns; it must be 1 ms or more");
-        check(union(vec![]), "gc_rule: a union or intersection of no rules");
+        check(
+            versions(0),
+            "gc_rule: max_num_versions is 0; it must be 1 or more",
+        );
+        check(
+            age(0),
+            "gc_rule: max_age is 0 s and 0 ns; it must be 1 ms or more",
+        );
+        check(
+            union(vec![]),
+            "gc_rule: a union or intersection of no rules",
+        );
         let pair = || union(vec![versions(1), age(1)]);
         let many = intersection((0..9).map(|_| pair()).collect());
         check(many, "gc_rule: it comes to 32 alternatives; limit is 20");

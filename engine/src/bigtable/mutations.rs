@@ -106,7 +106,9 @@ fn rule(rule: v2::ReadModifyWriteRule) -> Result<Mutation> {
 }
 
 fn no_aggregate(family: &str) -> Error {
-    Error::Invalid(format!("column family \"{family}\" is not an aggregate family"))
+    Error::Invalid(format!(
+        "column family \"{family}\" is not an aggregate family"
+    ))
 }
 
 fn family(name: String) -> Result<FamilyName> {

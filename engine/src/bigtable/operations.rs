@@ -7,8 +7,7 @@ use tonic::{Request, Response, Status};
 
 use super::proto::longrunning::{
     CancelOperationRequest, DeleteOperationRequest, GetOperationRequest, ListOperationsRequest,
-    ListOperationsResponse, Operation, WaitOperationRequest, operation,
-    operations_server,
+    ListOperationsResponse, Operation, WaitOperationRequest, operation, operations_server,
 };
 
 /// An operation that is done, with its result.

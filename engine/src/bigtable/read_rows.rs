@@ -19,8 +19,8 @@ use tonic::Status;
 use tonic::codegen::BoxStream;
 
 use super::chunks::{Chunks, MESSAGE_BYTES, ReadRowsMessage};
-use super::filter::{self, Machine, Pushdown};
 use super::data::family_ids;
+use super::filter::{self, Machine, Pushdown};
 use super::proto::v2;
 use super::row_set::{self, Rows};
 use super::row_visit;
@@ -319,10 +319,12 @@ impl Visitor for Output {
         if self.chunks.end_row() {
             self.left -= 1;
         }
-        Ok(match self.left == 0 || self.chunks.len() >= self.page_bytes {
-            true => Flow::Stop,
-            false => Flow::Continue,
-        })
+        Ok(
+            match self.left == 0 || self.chunks.len() >= self.page_bytes {
+                true => Flow::Stop,
+                false => Flow::Continue,
+            },
+        )
     }
 
     fn interrupted(&mut self) -> Result<()> {

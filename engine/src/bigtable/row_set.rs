@@ -150,7 +150,10 @@ mod tests {
 
     fn set(keys: &[&'static str], ranges: Vec<RowRange>) -> RowSet {
         RowSet {
-            row_keys: keys.iter().map(|key| Bytes::from_static(key.as_bytes())).collect(),
+            row_keys: keys
+                .iter()
+                .map(|key| Bytes::from_static(key.as_bytes()))
+                .collect(),
             row_ranges: ranges,
         }
     }
@@ -187,15 +190,27 @@ mod tests {
             assert_eq!(shown, expected, "{set:?}");
         };
         check(set(&[], vec![]), &[("", None)]);
-        check(set(&["b", "a", "b"], vec![]), &[("a", Some("a\0")), ("b", Some("b\0"))]);
-        check(set(&["c"], vec![closed_open("b", "d")]), &[("b", Some("d"))]);
+        check(
+            set(&["b", "a", "b"], vec![]),
+            &[("a", Some("a\0")), ("b", Some("b\0"))],
+        );
+        check(
+            set(&["c"], vec![closed_open("b", "d")]),
+            &[("b", Some("d"))],
+        );
         check(
             set(&["d"], vec![open_closed("a", "b"), closed_open("b", "c")]),
             &[("a\0", Some("c")), ("d", Some("d\0"))],
         );
         check(set(&["x"], vec![closed_open("", "")]), &[("", None)]);
-        check(set(&["a"], vec![open_closed("b", "")]), &[("a", Some("a\0")), ("b\0", None)]);
-        check(set(&["a"], vec![closed_open("b", "b")]), &[("a", Some("a\0"))]);
+        check(
+            set(&["a"], vec![open_closed("b", "")]),
+            &[("a", Some("a\0")), ("b\0", None)],
+        );
+        check(
+            set(&["a"], vec![closed_open("b", "b")]),
+            &[("a", Some("a\0"))],
+        );
     }
 
     #[test]
@@ -203,7 +218,10 @@ mod tests {
         let check = |set: RowSet, expected: &str| {
             assert_eq!(rows(Some(&set)).expect_err("refused").to_string(), expected);
         };
-        check(set(&[""], vec![]), "row key is empty; a row key has 1 to 4096 bytes");
+        check(
+            set(&[""], vec![]),
+            "row key is empty; a row key has 1 to 4096 bytes",
+        );
         check(
             set(&[], vec![closed_open("b", "a")]),
             "row range ends at \"a\", before its start \"b\"",

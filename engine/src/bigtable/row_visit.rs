@@ -38,7 +38,10 @@ pub(crate) fn feed(
     };
     let id = reader.family.id;
     let cell = Cell {
-        family: ids.iter().position(|known| *known == id).unwrap_or(usize::MAX),
+        family: ids
+            .iter()
+            .position(|known| *known == id)
+            .unwrap_or(usize::MAX),
         qualifier,
         timestamp: reader.timestamp().0,
         value,

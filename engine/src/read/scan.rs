@@ -229,7 +229,6 @@ impl Scan {
         }
         Ok(None)
     }
-
 }
 
 /// Visits a row, encoded, as it was written, whether that is durable or not: the caller holds its lock.
@@ -255,7 +254,10 @@ pub(crate) fn visit_written(
         Ok(reader)
     };
     let families = families(request, schema)?;
-    let mut readers = families.into_iter().map(reader).collect::<Result<Vec<_>>>()?;
+    let mut readers = families
+        .into_iter()
+        .map(reader)
+        .collect::<Result<Vec<_>>>()?;
     match read_row(&mut readers, row, false, visitor)? {
         Stop::Scan(Position { cell: Some(_), .. }) if Instant::now() >= until => Err(
             Error::Deadline("the row could not be read in time".to_owned()),
@@ -271,33 +273,33 @@ fn read_row(
     keys_only: bool,
     visitor: &mut impl Visitor,
 ) -> Result<Stop> {
-        let (mut begun, mut skipping) = (false, keys_only);
-        for reader in readers.iter_mut() {
-            while reader.next_row() == Some(row) {
-                if let Some(place) = reader.stalled()? {
-                    return stop_stalled(row, place, begun, keys_only, visitor);
-                }
-                if !std::mem::replace(&mut begun, true) {
-                    skipping |= visitor.row(row)? == Flow::NextRow;
-                }
-                if skipping {
-                    reader.skip_row()?;
-                    continue;
-                }
-                match visitor.cell(reader)? {
-                    Flow::Continue => reader.advance()?,
-                    Flow::NextColumn => reader.skip_column()?,
-                    // The other families' cells of the row are skipped too.
-                    Flow::NextRow => skipping = true,
-                    Flow::Stop => return stop_inside(reader, row),
-                }
+    let (mut begun, mut skipping) = (false, keys_only);
+    for reader in readers.iter_mut() {
+        while reader.next_row() == Some(row) {
+            if let Some(place) = reader.stalled()? {
+                return stop_stalled(row, place, begun, keys_only, visitor);
+            }
+            if !std::mem::replace(&mut begun, true) {
+                skipping |= visitor.row(row)? == Flow::NextRow;
+            }
+            if skipping {
+                reader.skip_row()?;
+                continue;
+            }
+            match visitor.cell(reader)? {
+                Flow::Continue => reader.advance()?,
+                Flow::NextColumn => reader.skip_column()?,
+                // The other families' cells of the row are skipped too.
+                Flow::NextRow => skipping = true,
+                Flow::Stop => return stop_inside(reader, row),
             }
         }
-        if begun && visitor.end_row()? == Flow::Stop {
-            return stop_after(row);
-        }
-        Ok(Stop::Row)
     }
+    if begun && visitor.end_row()? == Flow::Stop {
+        return stop_after(row);
+    }
+    Ok(Stop::Row)
+}
 
 fn stop_stalled(
     row: &[u8],
@@ -306,16 +308,16 @@ fn stop_stalled(
     keys_only: bool,
     visitor: &mut impl Visitor,
 ) -> Result<Stop> {
-        if begun {
-            visitor.interrupted()?;
-            if keys_only {
-                return stop_after(row);
-            }
+    if begun {
+        visitor.interrupted()?;
+        if keys_only {
+            return stop_after(row);
         }
-        Ok(Stop::Scan(Position {
-            row: RowKey::new(decoded(row)?)?,
-            cell: Some(place),
-        }))
+    }
+    Ok(Stop::Scan(Position {
+        row: RowKey::new(decoded(row)?)?,
+        cell: Some(place),
+    }))
 }
 
 fn stop_inside(reader: &FamilyReader, row: &[u8]) -> Result<Stop> {

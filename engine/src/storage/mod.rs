@@ -32,7 +32,7 @@ pub(crate) mod open;
 mod pace;
 pub(crate) mod pressure;
 #[cfg(test)]
-mod random;
+pub(crate) mod random;
 mod ranges;
 mod rate;
 mod rewrite;

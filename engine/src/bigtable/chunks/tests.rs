@@ -115,9 +115,15 @@ fn large_values_and_rows_go_in_messages_within_the_limit() {
     assert!(chunks.end_row());
     sent.extend(decoded(chunks.take()));
     assert!(sent.len() >= 5, "{}", sent.len());
-    let all: Vec<Chunk> = sent.into_iter().flat_map(|response| response.chunks).collect();
+    let all: Vec<Chunk> = sent
+        .into_iter()
+        .flat_map(|response| response.chunks)
+        .collect();
     let pieces = value.len().div_ceil(PIECE_BYTES);
-    let joined: Vec<u8> = all[..pieces].iter().flat_map(|chunk| chunk.value.clone()).collect();
+    let joined: Vec<u8> = all[..pieces]
+        .iter()
+        .flat_map(|chunk| chunk.value.clone())
+        .collect();
     assert!(joined == value);
     for (i, chunk) in all[..pieces].iter().enumerate() {
         let more = i + 1 < pieces;

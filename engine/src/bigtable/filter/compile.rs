@@ -25,7 +25,9 @@ pub(crate) fn compile(filter: Option<&RowFilter>, families: &[FamilyInfo]) -> Re
     };
     let bytes = filter.encoded_len();
     if bytes > MAX_BYTES {
-        return Err(invalid(format!("it has {bytes} bytes; limit is {MAX_BYTES}")));
+        return Err(invalid(format!(
+            "it has {bytes} bytes; limit is {MAX_BYTES}"
+        )));
     }
     let compiler = Compiler {
         families,
@@ -161,7 +163,9 @@ impl Compiler<'_> {
         let inside = self.deeper(place)?;
         let count = filters.len();
         if count < 2 {
-            return Err(invalid(format!("{kind} of {count} filters; it takes 2 or more")));
+            return Err(invalid(format!(
+                "{kind} of {count} filters; it takes 2 or more"
+            )));
         }
         filters
             .iter()
@@ -231,7 +235,9 @@ fn pattern(filter: &str, regex: &[u8]) -> Result<Pattern> {
 fn only_true(filter: &str, set: bool) -> Result<()> {
     match set {
         true => Ok(()),
-        false => Err(invalid(format!("{filter} is false; it must be true or absent"))),
+        false => Err(invalid(format!(
+            "{filter} is false; it must be true or absent"
+        ))),
     }
 }
 
@@ -255,7 +261,10 @@ fn time_range(range: &TimestampRange) -> Result<Test> {
             "timestamp_range_filter ends at {before}, before its start {from}"
         )));
     }
-    Ok(Test::Time(from, if before == 0 { i64::MAX } else { before }))
+    Ok(Test::Time(
+        from,
+        if before == 0 { i64::MAX } else { before },
+    ))
 }
 
 fn values(range: &ValueRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {

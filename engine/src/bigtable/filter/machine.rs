@@ -69,7 +69,8 @@ impl Machine {
             emit.emit(cell);
             return Ok(Skip::Nothing);
         }
-        self.root.feed(emit, cell, &mut |emit, cell| emit.emit(cell));
+        self.root
+            .feed(emit, cell, &mut |emit, cell| emit.emit(cell));
         Ok(self.skip())
     }
 
@@ -90,7 +91,8 @@ impl Machine {
             }
         }
         for cell in self.kept.iter() {
-            self.root.feed(emit, cell, &mut |emit, cell| emit.emit(cell));
+            self.root
+                .feed(emit, cell, &mut |emit, cell| emit.emit(cell));
         }
         self.kept.clear();
     }

@@ -16,9 +16,15 @@ pub(crate) enum Node {
     Test(Test),
     Row(RowTest),
     /// Skips cells of the row.
-    Offset { count: u64, seen: u64 },
+    Offset {
+        count: u64,
+        seen: u64,
+    },
     /// Ends the row after cells.
-    Limit { count: u64, seen: u64 },
+    Limit {
+        count: u64,
+        seen: u64,
+    },
     ColumnLimit(ColumnLimit),
     Strip,
     Label(Arc<str>),
@@ -57,7 +63,10 @@ pub(crate) struct RowTest {
 pub(crate) enum RowKeys {
     Matching(Pattern),
     /// A part of all rows; the seed is the request's.
-    Sample { part: f64, seed: u64 },
+    Sample {
+        part: f64,
+        seed: u64,
+    },
 }
 
 /// The newest cells of each column.
@@ -250,7 +259,9 @@ impl Node {
                 Some(false) => condition.otherwise.feed(sink, cell, next),
                 None => {
                     let hit = &mut condition.hit;
-                    condition.predicate.feed(sink, cell, &mut |_, _| *hit = true);
+                    condition
+                        .predicate
+                        .feed(sink, cell, &mut |_, _| *hit = true);
                 }
             },
         }
@@ -260,7 +271,9 @@ impl Node {
     /// output was whole.
     pub(crate) fn decide(&mut self, whole: bool) -> bool {
         match self {
-            Self::Chain(nodes) => nodes.iter_mut().fold(whole, |whole, node| node.decide(whole)),
+            Self::Chain(nodes) => nodes
+                .iter_mut()
+                .fold(whole, |whole, node| node.decide(whole)),
             Self::Interleave(nodes) => nodes
                 .iter_mut()
                 .fold(true, |all, node| node.decide(whole) && all),
@@ -284,7 +297,7 @@ impl Node {
             Self::Row(RowTest { passes: false, .. }) | Self::Test(Test::Block) => Skip::Row,
             Self::Limit { count, seen } if seen >= count => Skip::Row,
             Self::ColumnLimit(limit) if limit.seen >= limit.count => Skip::Column,
-            Self::Chain(nodes) => nodes.iter().map(Self::skip).max().unwrap_or(Skip::Nothing),
+            Self::Chain(nodes) => skip_of(nodes),
             Self::Interleave(nodes) => nodes.iter().map(Self::skip).min().unwrap_or(Skip::Nothing),
             _ => Skip::Nothing,
         }
@@ -297,13 +310,11 @@ impl Node {
                 Self::Chain(nodes) | Self::Interleave(nodes) => {
                     nodes.iter().any(|node| node.has(such))
                 }
-                Self::Condition(condition) => [
-                    &condition.predicate,
-                    &condition.then,
-                    &condition.otherwise,
-                ]
-                .iter()
-                .any(|node| node.has(such)),
+                Self::Condition(condition) => {
+                    [&condition.predicate, &condition.then, &condition.otherwise]
+                        .iter()
+                        .any(|node| node.has(such))
+                }
                 _ => false,
             }
     }
@@ -317,4 +328,19 @@ fn chain(nodes: &mut [Node], sink: &mut dyn Emit, cell: Cell<'_>, next: Next<'_>
             first.feed(sink, cell, &mut |sink, cell| chain(rest, sink, cell, next));
         }
     }
+}
+
+/// What a chain lets skip. The rest of a column only where nothing before counts cells over the row.
+fn skip_of(nodes: &[Node]) -> Skip {
+    let counts = |node: &Node| matches!(node, Node::Offset { .. } | Node::Limit { .. });
+    let (mut skip, mut counted) = (Skip::Nothing, false);
+    for node in nodes {
+        match node.skip() {
+            Skip::Row => return Skip::Row,
+            Skip::Column if !counted => skip = Skip::Column,
+            _ => {}
+        }
+        counted |= node.has(&counts);
+    }
+    skip
 }

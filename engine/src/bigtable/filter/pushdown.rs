@@ -51,7 +51,10 @@ impl Pushdown {
                 _ => break,
             }
             // Versions are counted before any test of a value.
-            if matches!(node, Node::Test(Test::Value(_) | Test::Values(_) | Test::ValueMask(_))) {
+            if matches!(
+                node,
+                Node::Test(Test::Value(_) | Test::Values(_) | Test::ValueMask(_))
+            ) {
                 break;
             }
         }
@@ -125,7 +128,9 @@ impl Pushdown {
         if self.families.contains(&false) {
             let wanted = families.iter().zip(&self.families);
             let wanted = wanted.filter(|(_, may)| **may);
-            request.families = wanted.map(|(family, _)| family.schema.name.clone()).collect();
+            request.families = wanted
+                .map(|(family, _)| family.schema.name.clone())
+                .collect();
         }
         let bound = |bytes: &Option<Vec<u8>>| {
             let bytes = bytes.as_ref()?;

@@ -173,7 +173,11 @@ mod tests {
     fn prefixes_and_literals_are_known() {
         let check = |pattern: &[u8], literal: Option<&[u8]>, prefix: &[u8]| {
             let compiled = Pattern::new(pattern).expect("compiles");
-            assert_eq!((compiled.literal(), compiled.prefix()), (literal, prefix), "{pattern:?}");
+            assert_eq!(
+                (compiled.literal(), compiled.prefix()),
+                (literal, prefix),
+                "{pattern:?}"
+            );
         };
         check(b"abc", Some(b"abc"), b"abc");
         check(b"a\\.c\\x00", Some(b"a.c\0"), b"a.c\0");

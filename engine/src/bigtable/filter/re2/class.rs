@@ -131,7 +131,12 @@ fn property(pattern: &[u8]) -> Result<(Set, usize), String> {
         Some(letter) => (char::from(*letter).to_string(), 3),
         None => return Err(format!("invalid character class range: {}", text(pattern))),
     };
-    let refused = || format!("invalid character class range: {}", text(&pattern[..length]));
+    let refused = || {
+        format!(
+            "invalid character class range: {}",
+            text(&pattern[..length])
+        )
+    };
     let (negated, plain) = match name.strip_prefix('^') {
         Some(plain) => (true, plain),
         None => (false, name.as_str()),

@@ -178,7 +178,10 @@ impl Walk<'_> {
         let end = after.iter().position(|byte| matches!(byte, b')' | b':'));
         let refused = |length: usize| {
             let length = (2 + length).min(self.rest.len());
-            Err(format!("invalid perl operator: {}", text(&self.rest[..length])))
+            Err(format!(
+                "invalid perl operator: {}",
+                text(&self.rest[..length])
+            ))
         };
         let Some(end) = end else {
             return Err("missing closing )".to_owned());
@@ -188,7 +191,8 @@ impl Walk<'_> {
             return refused(bad + 1);
         }
         let minus = flags.iter().position(|flag| *flag == b'-');
-        if minus.is_some_and(|minus| minus + 1 == flags.len() || flags[minus + 1..].contains(&b'-')) {
+        if minus.is_some_and(|minus| minus + 1 == flags.len() || flags[minus + 1..].contains(&b'-'))
+        {
             return refused(end + 1);
         }
         let (flags, length) = (text(flags), 2 + end + 1);
@@ -258,7 +262,11 @@ fn repetition(pattern: &[u8]) -> Result<Option<usize>, String> {
     if !digits(from) || !to.is_none_or(|to| to.is_empty() || digits(to)) {
         return Ok(None);
     }
-    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number <= MAX_REPEAT);
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|number| *number <= MAX_REPEAT)
+    };
     let fits = match (number(from), to) {
         (None, _) => false,
         (Some(_), None | Some("")) => true,
