@@ -51,7 +51,7 @@ impl Machine {
     pub(crate) fn begin_row(&mut self, row: &[u8]) -> bool {
         self.root.begin_row(row);
         self.kept.clear();
-        self.skip() != Skip::Row
+        self.skip(None) != Skip::Row
     }
 
     /// The row's next cell.
@@ -71,7 +71,7 @@ impl Machine {
         }
         self.root
             .feed(emit, cell, &mut |emit, cell| emit.emit(cell));
-        Ok(self.skip())
+        Ok(self.skip(Some(&cell)))
     }
 
     /// The row is complete.
@@ -97,9 +97,9 @@ impl Machine {
         self.kept.clear();
     }
 
-    fn skip(&self) -> Skip {
+    fn skip(&self, cell: Option<&Cell<'_>>) -> Skip {
         match self.skips {
-            true => self.root.skip(),
+            true => self.root.skip(cell),
             false => Skip::Nothing,
         }
     }

@@ -143,8 +143,17 @@ impl ColumnLimit {
         }
     }
 
+    fn is_in(&self, cell: &Cell<'_>) -> bool {
+        self.seen > 0 && self.family == cell.family && self.qualifier == cell.qualifier
+    }
+
+    /// Whether no more of this cell's column passes.
+    fn is_full(&self, cell: &Cell<'_>) -> bool {
+        self.seen >= self.count && self.is_in(cell)
+    }
+
     fn takes(&mut self, cell: &Cell<'_>) -> bool {
-        if self.seen == 0 || self.family != cell.family || self.qualifier != cell.qualifier {
+        if !self.is_in(cell) {
             self.family = cell.family;
             self.qualifier.clear();
             self.qualifier.extend_from_slice(cell.qualifier);
@@ -291,14 +300,20 @@ impl Node {
         }
     }
 
-    /// What needs not come any more, now that `cell` was the last.
-    pub(crate) fn skip(&self) -> Skip {
+    /// What needs not come any more, now that `cell` was the last; none: the row begins.
+    pub(crate) fn skip(&self, cell: Option<&Cell<'_>>) -> Skip {
         match self {
             Self::Row(RowTest { passes: false, .. }) | Self::Test(Test::Block) => Skip::Row,
             Self::Limit { count, seen } if seen >= count => Skip::Row,
-            Self::ColumnLimit(limit) if limit.seen >= limit.count => Skip::Column,
-            Self::Chain(nodes) => skip_of(nodes),
-            Self::Interleave(nodes) => nodes.iter().map(Self::skip).min().unwrap_or(Skip::Nothing),
+            Self::ColumnLimit(limit) if cell.is_some_and(|cell| limit.is_full(cell)) => {
+                Skip::Column
+            }
+            Self::Chain(nodes) => skip_of(nodes, cell),
+            Self::Interleave(nodes) => nodes
+                .iter()
+                .map(|node| node.skip(cell))
+                .min()
+                .unwrap_or(Skip::Nothing),
             _ => Skip::Nothing,
         }
     }
@@ -331,11 +346,11 @@ fn chain(nodes: &mut [Node], sink: &mut dyn Emit, cell: Cell<'_>, next: Next<'_>
 }
 
 /// What a chain lets skip. The rest of a column only where nothing before counts cells over the row.
-fn skip_of(nodes: &[Node]) -> Skip {
+fn skip_of(nodes: &[Node], cell: Option<&Cell<'_>>) -> Skip {
     let counts = |node: &Node| matches!(node, Node::Offset { .. } | Node::Limit { .. });
     let (mut skip, mut counted) = (Skip::Nothing, false);
     for node in nodes {
-        match node.skip() {
+        match node.skip(cell) {
             Skip::Row => return Skip::Row,
             Skip::Column if !counted => skip = Skip::Column,
             _ => {}

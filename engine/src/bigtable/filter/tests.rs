@@ -293,6 +293,43 @@ fn any(random: &mut Random, depth: u64, in_condition: bool) -> RowFilter {
     })
 }
 
+/// The filters that a filter directly consists of.
+fn inside(filter: &mut RowFilter) -> Vec<&mut RowFilter> {
+    match &mut filter.filter {
+        Some(Filter::Chain(Chain { filters }) | Filter::Interleave(Interleave { filters })) => {
+            filters.iter_mut().collect()
+        }
+        Some(Filter::Condition(condition)) => {
+            let Condition {
+                predicate_filter,
+                true_filter,
+                false_filter,
+            } = &mut **condition;
+            let all = [predicate_filter, true_filter, false_filter];
+            all.into_iter()
+                .flatten()
+                .map(|filter| &mut **filter)
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn interleaves(filter: &RowFilter) -> bool {
+    let mut all = filter.clone();
+    matches!(filter.filter, Some(Filter::Interleave(_)))
+        || inside(&mut all)
+            .into_iter()
+            .any(|filter| interleaves(filter))
+}
+
+fn keep_values(filter: &mut RowFilter) {
+    if let Some(Filter::StripValueTransformer(_)) = filter.filter {
+        filter.filter = Some(Filter::PassAllFilter(true));
+    }
+    inside(filter).into_iter().for_each(keep_values);
+}
+
 /// What the machine makes of a row of which storage left out what the pushdown says.
 fn machine(filter: &RowFilter, cells: &[Owned]) -> Vec<Owned> {
     let families = families();
@@ -364,7 +401,11 @@ fn sorted(mut cells: Vec<Owned>) -> Vec<Owned> {
 fn filters_do_what_a_naive_evaluator_does() {
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
-        let filter = any(&mut random, 0, false);
+        let mut filter = any(&mut random, 0, false);
+        if interleaves(&filter) {
+            // Copies of a cell come in any order, so they must all be alike.
+            keep_values(&mut filter);
+        }
         let cells = row(&mut random);
         let mut sink = Vec::new();
         let mut expected = naive(&filter, b"row", cells.clone(), &mut sink);
