@@ -114,7 +114,7 @@ impl Scan {
         if bounds.is_empty() {
             return Ok(None);
         }
-        tablet.activity.read();
+        tablet.activity.read(Instant::now());
         // The state before the sequence number: all that its SSTs hold is then at or below it.
         let state = tablet.state();
         let context = Arc::new(ReadContext {

@@ -81,6 +81,15 @@ pub(crate) fn column(row: &[u8], qualifier: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A row key and a qualifier, encoded.
+pub(crate) fn column_of(row: &[u8], qualifier: &[u8]) -> Vec<u8> {
+    let ends = 2 * END.len();
+    let mut out = Vec::with_capacity(row.len() + qualifier.len() + ends);
+    push_row(&mut out, row);
+    push_row(&mut out, qualifier);
+    out
+}
+
 /// The key of one entry of `column` (encoded).
 pub(crate) fn key(column: &[u8], timestamp: Timestamp, sequence: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(column.len() + TAIL);

@@ -69,14 +69,14 @@ impl FamilyCursor {
         self.merge.seek(encoded)
     }
 
-    /// Goes to a column (encoded) of which only the newest cells are wanted; `newest` is by source the highest timestamp.
+    /// Goes to a column (encoded), of which alone cells are shown, the newest first; `newest` is by source the highest timestamp.
     pub(crate) fn seek_column(
         &mut self,
         column: &[u8],
-        end: &[u8],
         newest: &[Option<Timestamp>],
     ) -> Result<()> {
-        self.reset(Some(end));
+        self.reset(Some(column));
+        keys::raise(&mut self.end);
         self.merge.seek_column(column, newest)
     }
 

@@ -4,7 +4,7 @@ use tablemount_api::{BloomFilter, DeleteRows};
 
 use super::*;
 use crate::delete_rows;
-use crate::read::direct;
+use crate::read::direct::{self, Asked};
 
 /// How much is deleted with the cell.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +39,9 @@ fn delete(subject: &Subject, wider: Wider) {
 /// What a get of the cell shows, and a read of its column, which must agree.
 fn shown(subject: &Subject) -> Option<i64> {
     let table = subject.store.table(&table()).expect("table");
-    let request = direct::newest(&row("r"), &family("f"), &qualifier("q"));
-    let got = direct::get(&subject.store, &table, &request, &|length| 0..length).expect("get");
+    let (row, family, qualifier) = (row("r"), family("f"), qualifier("q"));
+    let asked = Asked::newest(&row, &family, &qualifier);
+    let got = direct::get(&subject.store, &table, asked, &|length| 0..length).expect("get");
     let got = got.map(|cell| cell.timestamp.0);
     let read = subject.cells("r", "f", "q");
     assert_eq!(got, read.first().map(|(timestamp, _)| *timestamp));

@@ -15,7 +15,7 @@ impl Schedule {
         let part = part(&mut self.random);
         let subject = self.subject();
         let table_now = subject.store.table(&table()).expect("table");
-        let ours = direct::get(&subject.store, &table_now, &request, &part).expect("get");
+        let ours = direct::get(&subject.store, &table_now, (&request).into(), &part).expect("get");
         let lines = self
             .durable
             .read(&table(), &as_read(&request), subject.clock.now())
