@@ -37,6 +37,9 @@ pub(crate) struct Judge {
     /// The row, encoded, and the column; empty before the first entry.
     row: Vec<u8>,
     column: Vec<u8>,
+    /// How many rows and columns were entered.
+    rows: u64,
+    columns: u64,
     newer: u64,
     last_timestamp: Option<Timestamp>,
 }
@@ -49,6 +52,8 @@ impl Judge {
             now,
             row: Vec::new(),
             column: Vec::new(),
+            rows: 0,
+            columns: 0,
             newer: 0,
             last_timestamp: None,
         }
@@ -99,6 +104,16 @@ impl Judge {
         &self.column
     }
 
+    /// How many rows were entered so far: another number, another row.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many columns were entered so far.
+    pub(crate) fn columns(&self) -> u64 {
+        self.columns
+    }
+
     /// The first row behind those that are deleted together.
     pub(crate) fn end_of_deleted_rows(&self, out: &mut Vec<u8>) {
         self.deletes.end_of_deleted_rows(out);
@@ -113,10 +128,12 @@ impl Judge {
     fn enter_column(&mut self, key: &[u8]) -> Result<()> {
         let parts = keys::parse(key).ok_or_else(damaged)?;
         if parts.row != self.row {
+            self.rows += 1;
             self.row.clear();
             self.row.extend_from_slice(parts.row);
             self.deletes.enter_row(parts.row)?;
         }
+        self.columns += 1;
         self.column.clear();
         self.column.extend_from_slice(parts.column);
         self.newer = 0;

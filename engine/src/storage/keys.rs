@@ -146,6 +146,11 @@ pub(crate) fn decode(encoded: &[u8]) -> Option<Bytes> {
 
 /// Appends the same to `out`.
 pub(crate) fn unescape(encoded: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let zero = memchr(0, encoded)?;
+    if encoded.get(zero + 1) == Some(&END[1]) {
+        out.extend_from_slice(&encoded[..zero]);
+        return Some(());
+    }
     let mut rest = &encoded[..end_of(encoded)? - END.len()];
     while let Some(zero) = memchr(0, rest) {
         out.extend_from_slice(&rest[..=zero]);
@@ -158,7 +163,7 @@ pub(crate) fn unescape(encoded: &[u8], out: &mut Vec<u8>) -> Option<()> {
 /// A whole encoded byte string that has no escapes, without its end mark.
 pub(crate) fn plain(encoded: &[u8]) -> Option<&[u8]> {
     let body = encoded.strip_suffix(&END)?;
-    memchr(0, body).is_none().then_some(body)
+    (body.is_empty() || memchr(0, body).is_none()).then_some(body)
 }
 
 fn flip(timestamp: Timestamp) -> u64 {

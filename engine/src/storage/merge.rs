@@ -364,17 +364,20 @@ impl MergeCursor {
         }
     }
 
-    /// Goes to the first entry at or after `from` in `row`, which [`MergeCursor::row_below`] found; sources that have nothing
-    /// in the row stay out of it.
-    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8]) -> Result<()> {
+    /// Goes to the first entry at or after `from` in `row`; sources in which [`MergeCursor::row_below`] found nothing of it stay
+    /// out of it. Returns whether any has.
+    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8]) -> Result<bool> {
+        let mut any = false;
         for source in &mut self.sources {
             let inside = source.below == Below::Key && source.below_key.starts_with(row);
             (source.parked, source.not_before) = (!inside, None);
             if inside {
                 source.cursor.seek(from)?;
+                any = true;
             }
         }
-        self.find_lowest()
+        self.find_lowest()?;
+        Ok(any)
     }
 
     /// Forgets what walking down found, for a walk that starts higher.

@@ -186,6 +186,12 @@ impl FamilyCursor {
         self.judge.column()
     }
 
+    /// How many rows and columns the cursor has come to: another number, another row or column, or the same sought again.
+    #[inline]
+    pub(crate) fn rows_and_columns(&self) -> (u64, u64) {
+        (self.judge.rows(), self.judge.columns())
+    }
+
     /// Starts a walk down over rows.
     pub(crate) fn start_down(&mut self) {
         self.merge.forget_below();
@@ -196,8 +202,8 @@ impl FamilyCursor {
         self.merge.row_below(bound)
     }
 
-    /// Goes into `row`, which `row_below` found, at `from`.
-    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8], end: &[u8]) -> Result<()> {
+    /// Goes into `row` at `from`; returns whether `row_below` found anything in it.
+    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8], end: &[u8]) -> Result<bool> {
         self.reset(Some(end));
         self.merge.enter_row(row, from)
     }

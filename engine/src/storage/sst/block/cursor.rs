@@ -116,8 +116,11 @@ impl BlockCursor {
             self.valid = false;
             return Some(());
         }
-        if self.window.restart().is_some() && self.seek_in_window(key)? {
-            return Some(());
+        if self.window.restart().is_some() {
+            let below = self.window.below(key);
+            if self.seek_in_window(key, below)? {
+                return Some(());
+            }
         }
         let restart = self.view()?.restart_below(key)?;
         self.go_to_restart(restart)?;
@@ -136,19 +139,21 @@ impl BlockCursor {
         let Some(restart) = self.window.restart() else {
             return Some(false);
         };
-        if self.window.below(key) == 0 {
+        let mut below = self.window.below(key);
+        if below == 0 {
             // A walk downwards comes to the run before next.
             let Some(before) = restart.checked_sub(1) else {
                 return Some(false);
             };
             self.decode(before)?;
+            below = self.window.below(key);
         }
-        self.seek_in_window(key)
+        self.seek_in_window(key, below)
     }
 
-    /// Goes to the first entry at or after `key` if the decoded run shows which that is. Returns whether it did.
-    fn seek_in_window(&mut self, key: &[u8]) -> Option<bool> {
-        let below = self.window.below(key);
+    /// Goes to the first entry at or after `key` if the decoded run, of which so many keys are below it, shows which that is.
+    /// Returns whether it did.
+    fn seek_in_window(&mut self, key: &[u8], below: usize) -> Option<bool> {
         if below == 0 {
             return Some(false);
         }
@@ -235,22 +240,25 @@ impl BlockCursor {
         if self.restarts == 0 {
             return Some(None);
         }
-        if !self.shows_last_below(key)? {
+        let mut below = self.below_in_window(key)?;
+        if below == 0 {
             let restart = self.view()?.restart_below(key)?;
             self.decode(restart)?;
+            below = self.window.below(key);
         }
-        let below = self.window.below(key);
         Some(below.checked_sub(1).map(|i| self.window.key(i)))
     }
 
-    /// Whether the last key below `key` in the block is one of the decoded run.
-    fn shows_last_below(&mut self, key: &[u8]) -> Option<bool> {
+    /// How many of the decoded run's keys are below `key`, if the last of them is the block's last below it; else 0.
+    fn below_in_window(&mut self, key: &[u8]) -> Option<usize> {
         let Some(restart) = self.window.restart() else {
-            return Some(false);
+            return Some(0);
         };
         let (below, next) = (self.window.below(key), restart + 1);
-        let all = below == self.window.len();
-        Some(below > 0 && (!all || next >= self.restarts || self.view()?.restart_key(next)? >= key))
+        let last = below < self.window.len()
+            || next >= self.restarts
+            || self.view()?.restart_key(next)? >= key;
+        Some(if last { below } else { 0 })
     }
 
     fn decode(&mut self, restart: usize) -> Option<()> {
