@@ -65,6 +65,17 @@ impl Cursor {
     }
 
     #[inline]
+    fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        match self {
+            Self::Memtable(cursor) => {
+                let entry = cursor.entry()?;
+                Some((entry.key(), entry.stored().kind))
+            }
+            Self::Sst(cursor) => cursor.key_and_kind(),
+        }
+    }
+
+    #[inline]
     fn stored(&self) -> Option<Stored<'_>> {
         match self {
             Self::Memtable(cursor) => cursor.entry().map(Entry::stored),
@@ -317,6 +328,12 @@ impl MergeCursor {
         self.sources[self.lowest?].cursor.key()
     }
 
+    /// The key at this place, and what kind of entry it is.
+    #[inline]
+    pub(crate) fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        self.sources[self.lowest?].cursor.key_and_kind()
+    }
+
     /// What is stored at this place.
     #[inline]
     pub(crate) fn stored(&self) -> Option<Stored<'_>> {
@@ -387,7 +404,18 @@ impl MergeCursor {
         }
     }
 
+    #[inline]
     fn find_lowest(&mut self) -> Result<()> {
+        if let [source] = self.sources.as_slice()
+            && source.not_before.is_none()
+        {
+            (self.lowest, self.second) = (source.key().map(|_| 0), None);
+            return Ok(());
+        }
+        self.find_lowest_of_many()
+    }
+
+    fn find_lowest_of_many(&mut self) -> Result<()> {
         loop {
             (self.lowest, self.second) = (None, None);
             for i in 0..self.sources.len() {

@@ -90,7 +90,7 @@ impl Store {
         cells.seek(&[])?;
         while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
             let kept = match inputs.collect {
-                true => kept(judge.judge(key, &stored)?.0, inputs.bottom),
+                true => kept(judge.judge(key, stored.kind)?.0, inputs.bottom),
                 false => Kept::AsItIs,
             };
             let read = key.len() as u64 + stored.value_length().unwrap_or(0);

@@ -113,16 +113,13 @@ impl FamilyCursor {
             self.merge.next()?;
         }
         loop {
-            let Some(key) = self.merge.key() else {
+            let Some((key, kind)) = self.merge.key_and_kind() else {
                 return Ok(Found::Nothing);
             };
             if !self.end.is_empty() && key >= self.end.as_slice() {
                 return Ok(Found::Nothing);
             }
-            let Some(stored) = self.merge.stored() else {
-                return Ok(Found::Nothing);
-            };
-            let (verdict, timestamp) = self.judge.judge(key, &stored)?;
+            let (verdict, timestamp) = self.judge.judge(key, kind)?;
             match verdict {
                 Verdict::Visible => {
                     self.consumed = true;
@@ -162,6 +159,7 @@ impl FamilyCursor {
     }
 
     /// What is stored of the cell returned last.
+    #[inline]
     pub(crate) fn stored(&self) -> Stored<'_> {
         self.merge.stored().unwrap_or(Stored::TOMBSTONE)
     }
@@ -177,11 +175,13 @@ impl FamilyCursor {
     }
 
     /// The row of the cell returned last, encoded.
+    #[inline]
     pub(crate) fn row(&self) -> &[u8] {
         self.judge.row()
     }
 
     /// The column of the cell returned last, encoded with its row.
+    #[inline]
     pub(crate) fn column(&self) -> &[u8] {
         self.judge.column()
     }

@@ -71,6 +71,11 @@ impl SstCursor {
     }
 
     #[inline]
+    pub(crate) fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        self.here()?.key_and_kind()
+    }
+
+    #[inline]
     pub(crate) fn stored(&self) -> Option<Stored<'_>> {
         self.here()?.stored()
     }

@@ -74,6 +74,12 @@ impl BlockCursor {
         self.valid.then_some(self.key.as_slice())
     }
 
+    /// The key at this place, and what kind of entry it is.
+    #[inline]
+    pub(crate) fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        self.valid.then_some((self.key.as_slice(), self.kind))
+    }
+
     /// What is stored at this place.
     #[inline]
     pub(crate) fn stored(&self) -> Option<Stored<'_>> {

@@ -83,6 +83,27 @@ proptest! {
     }
 
     #[test]
+    fn a_walk_downwards_finds_rows_and_their_starts(entries in entries(), length in 1_usize..4, start in 0_u8..5) {
+        let mut cursor = build(&entries, DATA_RESTARTS);
+        let mut bound = vec![start];
+        loop {
+            let below = entries.range(..bound.clone()).next_back().map(|(key, _)| key.clone());
+            prop_assert_eq!(cursor.last_below(&bound).expect("sound").map(<[u8]>::to_vec), below.clone());
+            let Some(below) = below else { break };
+            // The row that the key is of, by its first bytes.
+            bound = below[..length.min(below.len())].to_vec();
+            let first = entries.range(bound.clone()..).next().map(|(key, _)| key.clone());
+            let here = cursor.seek_here(&bound).expect("sound");
+            let before = entries.range(..bound.clone()).next_back().is_some();
+            prop_assert!(here || !before || entries.len() > DATA_RESTARTS);
+            if !here {
+                cursor.seek(&bound).expect("sound");
+            }
+            prop_assert_eq!(cursor.key().map(<[u8]>::to_vec), first);
+        }
+    }
+
+    #[test]
     fn damaged_blocks_do_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), n in 0_u32..4) {
         bytes.extend_from_slice(&n.to_le_bytes());
         if let Some(mut cursor) = BlockCursor::new(Block::new(bytes.into())) {
@@ -92,6 +113,8 @@ proptest! {
             let _ = cursor.seek_last();
             let _ = cursor.step_back();
             let _ = cursor.skip_prefix(2);
+            let _ = cursor.seek_here(b"aaa");
+            let _ = cursor.key_before();
             for _ in 0..300 { if cursor.advance().is_none() { break; } }
         }
     }
