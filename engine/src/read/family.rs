@@ -130,6 +130,12 @@ impl FamilyReader {
         (self.place != Place::End).then(|| self.cursor.row())
     }
 
+    /// The number of that row: another number, another row.
+    #[inline]
+    pub(crate) fn row_number(&self) -> u64 {
+        self.cursor.rows_and_columns().0
+    }
+
     /// Where to go on, if the reader stalled.
     pub(crate) fn stalled(&self) -> Result<Option<CellPosition>> {
         let Place::Stalled(timestamp) = self.place else {

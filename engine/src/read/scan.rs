@@ -233,7 +233,11 @@ impl Scan {
     ) -> Result<Stop> {
         let mut begun = false;
         for reader in readers.iter_mut() {
-            while reader.next_row() == Some(row) {
+            if reader.next_row() != Some(row) {
+                continue;
+            }
+            let number = reader.row_number();
+            loop {
                 if let Some(place) = reader.stalled()? {
                     return self.stop_stalled(row, place, begun, visitor);
                 }
@@ -242,12 +246,14 @@ impl Scan {
                 }
                 if self.keys_only {
                     reader.skip_row()?;
-                    continue;
-                }
-                if visitor.cell(reader)? == Flow::Stop {
+                } else if visitor.cell(reader)? == Flow::Stop {
                     return stop_inside(reader, row);
+                } else {
+                    reader.advance()?;
                 }
-                reader.advance()?;
+                if reader.next_row().is_none() || reader.row_number() != number {
+                    break;
+                }
             }
         }
         if begun && visitor.end_row()? == Flow::Stop {

@@ -61,22 +61,19 @@ impl Sources<'_> {
         let wanted = Wanted::Column(column);
         let mut cursors = self.memtable_cells();
         let mut newest = vec![None; cursors.len()];
-        let mut found = false;
+        let mut any = false;
         for file in self.files_with(wanted).rev() {
             let probe = wanted.probe(file.meta.properties.bloom_filter);
-            let cursor = SstCursor::new(file, Section::Cells, probe, keep);
-            let cursor = match found {
-                true => cursor?,
-                false => {
-                    let Some(place) = file.find(column, probe, keep)? else {
-                        continue;
-                    };
-                    found = true;
-                    cursor?.map(|cursor| cursor.found_at(place))
-                }
+            let found = match any {
+                true => None,
+                false => file.find(column, probe, keep)?,
             };
-            if let Some(cursor) = cursor {
-                cursors.push(Cursor::Sst(Box::new(cursor)));
+            any |= found.is_some();
+            if !any {
+                continue;
+            }
+            if let Some(cursor) = SstCursor::new(file, Section::Cells, probe, keep)? {
+                cursors.push(Cursor::Sst(Box::new(cursor.found_at(found))));
                 newest.push(Some(file.meta.properties.max_timestamp));
             }
         }

@@ -59,9 +59,9 @@ impl SstCursor {
         }))
     }
 
-    /// The same for the row or column that [`Sst::find`] found, which is what is sought first.
-    pub(crate) fn found_at(mut self, found: Found) -> Self {
-        self.found = Some(found);
+    /// The same for the row or column that [`Sst::find`] found, if it did, which is what is sought first.
+    pub(crate) fn found_at(mut self, found: Option<Found>) -> Self {
+        self.found = found;
         self
     }
 
