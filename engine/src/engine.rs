@@ -14,6 +14,7 @@ use tablemount_api::{
 use crate::clock::SystemClock;
 use crate::delete_rows;
 use crate::open_files;
+use crate::read::direct::{self, Asked};
 use crate::read::{self, CellRef, CellValue, ReadStream};
 use crate::storage::disk::LocalDisk;
 use crate::storage::log::segment_bytes;
@@ -216,9 +217,9 @@ impl Engine {
         family: &FamilyName,
         qualifier: &Qualifier,
     ) -> Result<Option<CellValue>> {
-        let request = read::direct::newest(row, family, qualifier);
+        let asked = Asked::newest(row, family, qualifier);
         let table = self.store().table(table)?;
-        read::direct::get(self.store(), &table, &request, &|length| 0..length)
+        direct::get(self.store(), &table, asked, &|length| 0..length)
     }
 
     /// Calls `visit` with each cell in the request's bounds until it breaks or `time` is over, on this thread, which may wait
@@ -232,7 +233,7 @@ impl Engine {
         visit: &mut dyn FnMut(&CellRef<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Position>> {
         let table = self.store().table(table)?;
-        read::direct::visit(self.store(), table, request, time, visit)
+        direct::visit(self.store(), table, request, time, visit)
     }
 
     /// Deletes all cells of a range of rows; durable when it returns.

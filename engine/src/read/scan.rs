@@ -114,7 +114,7 @@ impl Scan {
         if bounds.is_empty() {
             return Ok(None);
         }
-        tablet.activity.read();
+        tablet.activity.read(Instant::now());
         // The state before the sequence number: all that its SSTs hold is then at or below it.
         let state = tablet.state();
         let context = Arc::new(ReadContext {
@@ -193,7 +193,9 @@ impl Scan {
                     row.extend_from_slice(found);
                 }
             }
-            if row.is_empty() || row < bounds.from {
+            // Comparing with an empty vector is slow: its address is none, which processors find out the long way.
+            let from = Some(&bounds.from).filter(|from| !from.is_empty());
+            if row.is_empty() || from.is_some_and(|from| row < *from) {
                 return Ok(None);
             }
             end.clear();
@@ -231,7 +233,11 @@ impl Scan {
     ) -> Result<Stop> {
         let mut begun = false;
         for reader in readers.iter_mut() {
-            while reader.next_row() == Some(row) {
+            if reader.next_row() != Some(row) {
+                continue;
+            }
+            let number = reader.row_number();
+            loop {
                 if let Some(place) = reader.stalled()? {
                     return self.stop_stalled(row, place, begun, visitor);
                 }
@@ -240,12 +246,14 @@ impl Scan {
                 }
                 if self.keys_only {
                     reader.skip_row()?;
-                    continue;
-                }
-                if visitor.cell(reader)? == Flow::Stop {
+                } else if visitor.cell(reader)? == Flow::Stop {
                     return stop_inside(reader, row);
+                } else {
+                    reader.advance()?;
                 }
-                reader.advance()?;
+                if reader.next_row().is_none() || reader.row_number() != number {
+                    break;
+                }
             }
         }
         if begun && visitor.end_row()? == Flow::Stop {
