@@ -27,4 +27,6 @@ pub use engine::{Config, Engine};
 pub use error::{Error, Result};
 pub use grpc::GrpcServer;
 pub use read::{CellRef, CellValue, ReadStream};
+#[cfg(any(test, fuzzing))]
+pub use storage::fuzzing;
 pub use storage::log::dump::dump_log_segment;

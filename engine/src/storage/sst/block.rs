@@ -357,6 +357,8 @@ impl BlockCursor {
         let mut at = self.restart_offset(restart)?;
         let mut start = 0;
         while at < stop {
+            // Else each entry could share all of a long key: the window would grow with the square of the block.
+            (self.window.entries.len() < DATA_RESTARTS).then_some(())?;
             let head = self.head(at)?;
             let window = &mut self.window;
             let before = window.keys.len();
