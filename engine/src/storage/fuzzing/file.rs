@@ -24,6 +24,8 @@ const PATH: &str = "tablets/00000001/sst/1/1-00000001";
 const MAX_MENDED: usize = 512;
 /// Entries that a cursor goes over.
 const MAX_ENTRIES: usize = 2000;
+/// Bytes of values that a cursor reads.
+const MAX_VALUES: u64 = 1 << 20;
 /// What the file's large blocks may become: longer ones are left damaged, to save time.
 const MAX_RAW: u32 = 1 << 20;
 
@@ -71,14 +73,16 @@ fn cursors(sst: &Arc<Sst>) {
         let Ok(Some(mut cursor)) = SstCursor::new(sst, section, None, true) else {
             continue;
         };
-        let mut met = Vec::new();
+        let (mut met, mut room) = (Vec::new(), MAX_VALUES);
         let _ = cursor.seek(&[]);
         for _ in 0..MAX_ENTRIES {
             let Some(key) = cursor.key() else { break };
             if met.len() < 32 {
                 met.push(key.to_vec());
             }
-            if let Some(length) = cursor.stored().and_then(|stored| stored.value_length()) {
+            let length = cursor.stored().and_then(|stored| stored.value_length());
+            if let Some(length) = length.filter(|length| *length <= room) {
+                room -= length;
                 let _ = cursor.value(None);
                 let _ = cursor.value(Some(length / 3..length - length / 3));
             }

@@ -31,7 +31,7 @@ struct Sink {
 
 impl Sink {
     fn new() -> Self {
-        Self { room: 4 << 20 }
+        Self { room: 512 << 10 }
     }
 }
 
