@@ -17,6 +17,7 @@ use crate::open_files;
 use crate::read::direct::{self, Asked};
 use crate::read::{self, CellRef, CellValue, ReadStream};
 use crate::storage::disk::LocalDisk;
+use crate::storage::ids::Ids;
 use crate::storage::log::segment_bytes;
 use crate::storage::open;
 use crate::storage::store::{Options, Store};
@@ -98,6 +99,7 @@ impl Engine {
             in_memory_budget_bytes: config.in_memory_budget_bytes,
             compaction_threads: compaction_threads(),
             compaction_bytes_per_second: config.compaction_bytes_per_second,
+            ids: Ids::default(),
         };
         let open = move || {
             let disk = Arc::new(LocalDisk::open(&config.data, config.read_only)?);

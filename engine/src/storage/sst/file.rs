@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::block::{BlockCursor, View};
 use super::bloom;
-use super::reader::{Fault, NOT_THE_MANIFESTS, Reader, SECTION_MISSING};
+use super::reader::{Fault, NOT_THE_MANIFESTS, RANGES_OVERLAP, Reader, SECTION_MISSING};
 use super::{FileMeta, Handle};
 use crate::storage::cache::{Block, Shared};
 use crate::storage::entry::{CHUNK_BYTES, Large};
@@ -324,7 +324,9 @@ impl Parts {
             _ => reader.block(handle).map(|bytes| Some(Block::new(bytes))),
         };
         let (cells, wide) = (top(cells)?, top(wide)?);
-        let ranges = RangeSet::new(&reader.range_deletes(ranges)?);
+        let pieces = reader.range_deletes(ranges)?;
+        let ranges =
+            RangeSet::of_pieces(pieces).ok_or_else(|| Fault::at(ranges.offset, RANGES_OVERLAP))?;
         let stored = reader.properties(properties)?;
         if stored != meta.properties {
             return Err(Fault::at(properties.offset, NOT_THE_MANIFESTS));

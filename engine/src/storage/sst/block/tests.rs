@@ -28,6 +28,29 @@ fn build(entries: &Entries, interval: usize) -> BlockCursor {
     BlockCursor::new(Block::new(out.into())).expect("frame")
 }
 
+#[test]
+fn a_run_without_entries_is_damaged_also_for_searches_after_it() {
+    // One entry, "a", and two restarts at it.
+    let mut bytes = vec![0, 1, 0, 0, b'a'];
+    bytes.extend([0_u32, 0, 2].iter().flat_map(|word| word.to_le_bytes()));
+    let mut cursor = BlockCursor::new(Block::new(bytes.into())).expect("a frame");
+    assert_eq!(cursor.last_below(b"a"), None);
+    cursor.seek(b"a").expect("the entry can be read");
+    assert_eq!(cursor.key(), Some(b"a".as_slice()));
+}
+
+#[test]
+fn a_run_longer_than_any_is_damaged() {
+    let mut builder = BlockBuilder::new(DATA_RESTARTS + 1);
+    for i in 0..=DATA_RESTARTS as u8 {
+        builder.push(&[i], Kind::Plain, b"");
+    }
+    let mut out = Vec::new();
+    builder.finish(&mut out);
+    let mut cursor = BlockCursor::new(Block::new(out.into())).expect("a frame");
+    assert_eq!(cursor.last_below(&[9]), None);
+}
+
 proptest! {
     #[test]
     fn a_block_is_a_sorted_map(entries in entries(), probes in proptest::collection::vec(proptest::collection::vec(0_u8..4, 0..8), 1..6)) {

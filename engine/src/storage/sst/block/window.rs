@@ -2,8 +2,9 @@
 //!
 //! It is searched twice a row, for keys that lie next to what was found before, so a search begins there.
 //!
-//! **Invariants**: a decoded run has at least one entry.
+//! **Invariants**: a decoded run has at least one entry, and no more than a run of data has.
 
+use super::DATA_RESTARTS;
 use super::view::{View, head};
 use crate::storage::entry::Kind;
 
@@ -51,6 +52,8 @@ impl Window {
         let mut at = view.restart_offset(restart)?;
         let mut start = 0;
         while at < stop {
+            // Else each entry could share all of a long key: the window would grow with the square of the block.
+            (self.entries.len() < DATA_RESTARTS).then_some(())?;
             let head = head(entries, at)?;
             let before = self.keys.len();
             if head.shared > before - start {
