@@ -11,14 +11,17 @@ binary = $(CARGO_TARGET_DIR)/$(host)/debug/tablemount
 image := $(CACHE)/image/tablemount.tar
 deny_version := 0.20.2
 deny := $(CACHE)/tools/cargo-deny-$(deny_version)/bin/cargo-deny
+fuzz_version := 0.13.2
+fuzz := $(CACHE)/tools/cargo-fuzz-$(fuzz_version)/bin/cargo-fuzz
+FUZZ_SECONDS ?= 600
 
 # Integration tests by file, so that a new one is run without a word here. The cluster's need a cluster.
 e2e := $(filter-out cluster,$(basename $(notdir $(wildcard tests/*.rs engine/tests/*.rs engine/*/tests/*.rs operator/tests/*.rs fusefs/tests/*.rs))))
-scripts := .ci/run bench/packages.sh $(wildcard tests/*.sh tests/*/*.sh)
+scripts := .ci/run bench/packages.sh engine/fuzz/run.sh $(wildcard tests/*.sh tests/*/*.sh)
 
 # One cargo at a time, and always the whole workspace, so that all commands agree on features and compile nothing twice.
 .NOTPARALLEL:
-.PHONY: help demo build test test-lint test-unit test-e2e test-model test-crash-loop test-cluster test-cluster-check cluster cluster-down image tools crds bench bench-shapes bench-plot bench-test clean
+.PHONY: help demo build test test-lint test-unit test-e2e test-model test-crash-loop test-cluster test-cluster-check cluster cluster-down image tools fuzz crds bench bench-shapes bench-plot bench-test clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## \(.*\)/\1 \2/p' $(MAKEFILE_LIST) | while read -r name text; do printf '  make %-20s %s\n' "$$name" "$$text"; done
@@ -76,6 +79,13 @@ tools: $(deny) ## what the lint needs besides the Rust toolchain
 
 $(deny):
 	env -u CARGO_TARGET_DIR cargo install --locked --root $(CACHE)/tools/cargo-deny-$(deny_version) cargo-deny --version $(deny_version)
+
+# A workspace of its own (engine/fuzz), with the nightly toolchain.
+fuzz: $(fuzz) ## hostile bytes for all that reads files, each target for FUZZ_SECONDS
+	engine/fuzz/run.sh $(fuzz) $(CACHE)/fuzz $(FUZZ_SECONDS)
+
+$(fuzz):
+	env -u CARGO_TARGET_DIR cargo install --locked --root $(CACHE)/tools/cargo-fuzz-$(fuzz_version) cargo-fuzz --version $(fuzz_version)
 
 crds: build ## crds/ and the chart's copy, from the code
 	$(binary) crds > crds/tablemount.dev.yaml

@@ -14,8 +14,10 @@ use tablemount_api::{
 use crate::clock::SystemClock;
 use crate::delete_rows;
 use crate::open_files;
+use crate::read::direct::{self, Asked};
 use crate::read::{self, CellRef, CellValue, ReadStream};
 use crate::storage::disk::LocalDisk;
+use crate::storage::ids::Ids;
 use crate::storage::log::segment_bytes;
 use crate::storage::open;
 use crate::storage::store::{Options, Store};
@@ -97,6 +99,7 @@ impl Engine {
             in_memory_budget_bytes: config.in_memory_budget_bytes,
             compaction_threads: compaction_threads(),
             compaction_bytes_per_second: config.compaction_bytes_per_second,
+            ids: Ids::default(),
         };
         let open = move || {
             let disk = Arc::new(LocalDisk::open(&config.data, config.read_only)?);
@@ -216,9 +219,9 @@ impl Engine {
         family: &FamilyName,
         qualifier: &Qualifier,
     ) -> Result<Option<CellValue>> {
-        let request = read::direct::newest(row, family, qualifier);
+        let asked = Asked::newest(row, family, qualifier);
         let table = self.store().table(table)?;
-        read::direct::get(self.store(), &table, &request, &|length| 0..length)
+        direct::get(self.store(), &table, asked, &|length| 0..length)
     }
 
     /// Calls `visit` with each cell in the request's bounds until it breaks or `time` is over, on this thread, which may wait
@@ -232,7 +235,7 @@ impl Engine {
         visit: &mut dyn FnMut(&CellRef<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Position>> {
         let table = self.store().table(table)?;
-        read::direct::visit(self.store(), table, request, time, visit)
+        direct::visit(self.store(), table, request, time, visit)
     }
 
     /// Deletes all cells of a range of rows; durable when it returns.

@@ -28,3 +28,5 @@ pub use engine::{Config, Engine};
 pub use error::{Error, Result};
 pub use grpc::GrpcServer;
 pub use read::{CellRef, CellValue, ReadStream};
+#[cfg(any(test, fuzzing))]
+pub use storage::fuzzing;

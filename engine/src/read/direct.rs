@@ -56,28 +56,70 @@ pub struct CellRef<'a> {
 /// Which part of a value, given its length.
 pub(crate) type Part<'a> = &'a dyn Fn(u64) -> std::ops::Range<u64>;
 
-/// The newest version that `at` and `timestamp` allow; `part` of its value. `None`: there is no such cell.
+/// The cell that a get is of: the newest version of a column that `at` and `timestamp` allow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    row: &'a RowKey,
+    family: &'a FamilyName,
+    qualifier: &'a Qualifier,
+    at: Option<Timestamp>,
+    timestamp: Option<Timestamp>,
+}
+
+impl<'a> From<&'a ValueRequest> for Asked<'a> {
+    fn from(request: &'a ValueRequest) -> Self {
+        Self {
+            row: &request.row,
+            family: &request.family,
+            qualifier: &request.qualifier,
+            at: request.at,
+            timestamp: request.timestamp,
+        }
+    }
+}
+
+impl<'a> Asked<'a> {
+    /// The column's newest cell.
+    pub(crate) fn newest(
+        row: &'a RowKey,
+        family: &'a FamilyName,
+        qualifier: &'a Qualifier,
+    ) -> Self {
+        Self {
+            row,
+            family,
+            qualifier,
+            at: None,
+            timestamp: None,
+        }
+    }
+}
+
+/// The cell, with the `part` of its value. `None`: there is none.
 pub(crate) fn get(
     store: &Store,
     table: &Table,
-    request: &ValueRequest,
+    asked: Asked<'_>,
     part: Part<'_>,
 ) -> Result<Option<CellValue>> {
     let schema = table.schema();
-    let family = schema.family(&request.family)?;
-    let tablet = table.tablet(&request.row);
-    let column = keys::column(&keys::row(request.row.bytes()), request.qualifier.bytes());
-    let end = keys::above(&column);
-    tablet.activity.read();
+    let family = schema.family(asked.family)?;
+    let tablet = table.tablet(asked.row);
+    let start = Instant::now();
+    tablet.activity.read(start);
+    let column = keys::column_of(asked.row.bytes(), asked.qualifier.bytes());
     // The state before the sequence number: all that its SSTs hold is then at or below it.
     let state = tablet.state();
     let sources = state.sources(family.id, store.durable_sequence());
-    let (wanted, keep) = (Wanted::Column(&column), family.schema.block_cache);
-    let (merge, newest) = sources.cells(wanted, keep)?;
-    let deletes = sources.deletes(wanted, keep)?;
+    let keep = family.schema.block_cache;
+    // Deletes need not be asked of what is not there.
+    let Some((merge, newest)) = sources.column(&column, keep)? else {
+        return Ok(None);
+    };
+    let deletes = sources.deletes(Wanted::Column(&column), keep)?;
     let judge = Judge::new(deletes, family.schema.gc_rule.clone(), store.clock.now());
-    let mut cursor = FamilyCursor::new(merge, judge, Instant::now() + VALUE_TIME);
-    cursor.seek_column(&column, &end, &newest)?;
+    let mut cursor = FamilyCursor::new(merge, judge, start + VALUE_TIME);
+    cursor.seek_column(&column, &newest)?;
     loop {
         let timestamp = match cursor.next()? {
             Found::Cell(timestamp) => timestamp,
@@ -89,12 +131,12 @@ pub(crate) fn get(
                 )));
             }
         };
-        if request.at.is_some_and(|at| timestamp > at)
-            || request.timestamp.is_some_and(|exact| timestamp > exact)
+        if asked.at.is_some_and(|at| timestamp > at)
+            || asked.timestamp.is_some_and(|exact| timestamp > exact)
         {
             continue;
         }
-        if request.timestamp.is_some_and(|exact| timestamp < exact) {
+        if asked.timestamp.is_some_and(|exact| timestamp < exact) {
             return Ok(None);
         }
         let length = cursor.length()?;
@@ -199,16 +241,5 @@ fn flow(control: ControlFlow<()>) -> Flow {
     match control {
         ControlFlow::Continue(()) => Flow::Continue,
         ControlFlow::Break(()) => Flow::Stop,
-    }
-}
-
-/// The request of one column's newest cell.
-pub(crate) fn newest(row: &RowKey, family: &FamilyName, qualifier: &Qualifier) -> ValueRequest {
-    ValueRequest {
-        row: row.clone(),
-        family: family.clone(),
-        qualifier: qualifier.clone(),
-        at: None,
-        timestamp: None,
     }
 }

@@ -43,12 +43,11 @@ pub(crate) struct FamilyReader {
     pub(crate) family: FamilyInfo,
     context: Arc<ReadContext>,
     cursor: FamilyCursor,
-    row: Vec<u8>,
-    column: Vec<u8>,
+    /// The row and the column that are counted, by the cursor's numbers.
+    counted: (u64, u64),
     columns: u32,
     versions: u32,
     place: Place,
-    below: Vec<u8>,
     from: Vec<u8>,
 }
 
@@ -69,20 +68,16 @@ impl FamilyReader {
             family,
             context,
             cursor,
-            row: Vec::new(),
-            column: Vec::new(),
+            counted: (0, 0),
             columns: 0,
             versions: 0,
             place: Place::End,
-            below: Vec::new(),
             from: Vec::new(),
         })
     }
 
     /// Goes to the first cell from the row or column `from` on, and before `to`.
     pub(crate) fn seek(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
-        self.row.clear();
-        self.column.clear();
         self.place = Place::End;
         let resumed = self.resumed(from).is_some();
         if resumed {
@@ -133,6 +128,12 @@ impl FamilyReader {
     #[inline]
     pub(crate) fn next_row(&self) -> Option<&[u8]> {
         (self.place != Place::End).then(|| self.cursor.row())
+    }
+
+    /// The number of that row: another number, another row.
+    #[inline]
+    pub(crate) fn row_number(&self) -> u64 {
+        self.cursor.rows_and_columns().0
     }
 
     /// Where to go on, if the reader stalled.
@@ -205,27 +206,17 @@ impl FamilyReader {
 
     /// Finds the row below `bound` (encoded; bounds go down) in which this family stores anything.
     pub(crate) fn row_below(&mut self, bound: &[u8]) -> Result<Option<&[u8]>> {
-        self.below.clear();
-        match self.cursor.row_below(bound)? {
-            Some(row) => {
-                self.below.extend_from_slice(row);
-                Ok(Some(&self.below))
-            }
-            None => Ok(None),
-        }
+        self.cursor.row_below(bound)
     }
 
-    /// Goes to the first cell inside the bounds in `row`, if it is the one that `row_below` found; else to nothing.
+    /// Goes to the first cell inside the bounds in `row`, if `row_below` found anything in it; else to nothing.
     pub(crate) fn enter_row(&mut self, row: &[u8], end: &[u8]) -> Result<()> {
         self.place = Place::End;
-        if self.below != row {
-            return Ok(());
-        }
-        self.row.clear();
-        self.column.clear();
         self.first_column(row);
-        self.cursor.enter_row(row, &self.from, end)?;
-        self.advance()
+        match self.cursor.enter_row(row, &self.from, end)? {
+            true => self.advance(),
+            false => Ok(()),
+        }
     }
 
     /// Looks for the next cell inside the bounds.
@@ -267,29 +258,28 @@ impl FamilyReader {
 
     #[inline]
     fn enter(&mut self) {
-        if self.cursor.column() == self.column {
+        let (row, column) = self.cursor.rows_and_columns();
+        if column == self.counted.1 {
             return;
         }
-        if self.cursor.row() != self.row {
-            self.row.clear();
-            self.row.extend_from_slice(self.cursor.row());
+        if row != self.counted.0 {
             self.columns = 0;
         }
-        self.column.clear();
-        self.column.extend_from_slice(self.cursor.column());
+        self.counted = (row, column);
         self.versions = 0;
     }
 
     fn judge(&mut self, timestamp: Timestamp) -> Step {
         let bounds = &self.context.cells;
-        let qualifier = &self.column[self.row.len()..];
-        if qualifier < bounds.qualifier_from.as_slice() {
-            return Step::Seek([&self.row, bounds.qualifier_from.as_slice()].concat());
+        // Comparing with an empty vector is slow: its address is none, which processors find out the long way.
+        let from = Some(&bounds.qualifier_from).filter(|from| !from.is_empty());
+        if from.is_some_and(|from| self.qualifier() < from.as_slice()) {
+            return Step::Seek([self.cursor.row(), bounds.qualifier_from.as_slice()].concat());
         }
         if bounds
             .qualifier_to
             .as_ref()
-            .is_some_and(|to| qualifier >= to.as_slice())
+            .is_some_and(|to| self.qualifier() >= to.as_slice())
         {
             return Step::NextRow;
         }
@@ -309,7 +299,7 @@ impl FamilyReader {
             .context
             .resume
             .as_ref()
-            .filter(|resume| resume.row == self.row);
+            .filter(|resume| resume.row == self.cursor.row());
         resumed.map_or(Step::Take, |resume| self.judge_resumed(resume, timestamp))
     }
 
@@ -322,11 +312,10 @@ impl FamilyReader {
                 Step::Take
             };
         }
-        let qualifier = &self.column[self.row.len()..];
-        match qualifier.cmp(&resume.qualifier) {
+        match self.qualifier().cmp(&resume.qualifier) {
             Ordering::Greater => Step::Take,
             Ordering::Less if self.context.cells.columns.is_some() => Step::NextColumn,
-            Ordering::Less => Step::Seek([self.row.as_slice(), &resume.qualifier].concat()),
+            Ordering::Less => Step::Seek([self.cursor.row(), &resume.qualifier].concat()),
             Ordering::Equal => match resume.timestamp {
                 None => Step::NextColumn,
                 Some(last) if timestamp >= last => Step::Count,

@@ -108,7 +108,7 @@ pub(crate) async fn value(
 ) -> Result<CellValue> {
     let (store, table) = (store.clone(), store.table(table)?);
     let read = move || {
-        let found = direct::get(&store, &table, &request, &part)?;
+        let found = direct::get(&store, &table, (&request).into(), &part)?;
         found.ok_or_else(|| direct::not_found(&table, &request))
     };
     tokio::task::spawn_blocking(read)

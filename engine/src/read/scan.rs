@@ -122,7 +122,7 @@ impl Scan {
         if bounds.is_empty() {
             return Ok(None);
         }
-        tablet.activity.read();
+        tablet.activity.read(Instant::now());
         // The state before the sequence number: all that its SSTs hold is then at or below it.
         let state = tablet.state();
         let context = Arc::new(ReadContext {
@@ -201,7 +201,9 @@ impl Scan {
                     row.extend_from_slice(found);
                 }
             }
-            if row.is_empty() || row < bounds.from {
+            // Comparing with an empty vector is slow: its address is none, which processors find out the long way.
+            let from = Some(&bounds.from).filter(|from| !from.is_empty());
+            if row.is_empty() || from.is_some_and(|from| row < *from) {
                 return Ok(None);
             }
             end.clear();
@@ -275,23 +277,33 @@ fn read_row(
 ) -> Result<Stop> {
     let (mut begun, mut skipping) = (false, keys_only);
     for reader in readers.iter_mut() {
-        while reader.next_row() == Some(row) {
+        if reader.next_row() != Some(row) {
+            continue;
+        }
+        let number = reader.row_number();
+        loop {
             if let Some(place) = reader.stalled()? {
                 return stop_stalled(row, place, begun, keys_only, visitor);
             }
             if !std::mem::replace(&mut begun, true) {
                 skipping |= visitor.row(row)? == Flow::NextRow;
             }
-            if skipping {
-                reader.skip_row()?;
-                continue;
-            }
-            match visitor.cell(reader)? {
+            let flow = match skipping {
+                true => Flow::NextRow,
+                false => visitor.cell(reader)?,
+            };
+            match flow {
                 Flow::Continue => reader.advance()?,
                 Flow::NextColumn => reader.skip_column()?,
-                // The other families' cells of the row are skipped too.
-                Flow::NextRow => skipping = true,
+                Flow::NextRow => {
+                    // The other families' cells of the row are skipped too.
+                    skipping = true;
+                    reader.skip_row()?;
+                }
                 Flow::Stop => return stop_inside(reader, row),
+            }
+            if reader.next_row().is_none() || reader.row_number() != number {
+                break;
             }
         }
     }

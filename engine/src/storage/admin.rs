@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use tablemount_api::{
     DropTable, FamilyInfo, PutTable, RowKey, TableInfo, TableName, Timestamp, name,
 };
-use uuid::Uuid;
 
 use super::catalog::{
     CATALOG, Catalog, CatalogTable, CatalogTablet, Manifest, SchemaRecord, TABLES, TABLETS,
@@ -50,7 +49,7 @@ impl Store {
         name: &TableName,
         body: &PutTable,
     ) -> Result<()> {
-        let uid = Uuid::new_v4();
+        let uid = self.options.ids.next();
         let record = SchemaRecord {
             epoch: self.epoch,
             name: name.clone(),

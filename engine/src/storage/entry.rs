@@ -12,7 +12,7 @@
 use bytes::Bytes;
 
 use super::sst::block::{push_varint, varint};
-use super::sst::decompress;
+use super::sst::{MAX_RAW, decompress};
 
 /// Bytes of a large value in a chunk, before compression.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
@@ -122,7 +122,7 @@ pub(crate) struct Large<'a> {
 impl<'a> Large<'a> {
     pub(crate) fn decode(stored: &'a [u8]) -> Option<Self> {
         let mut at = 0;
-        let length = varint(stored, &mut at)?;
+        let length = varint(stored, &mut at).filter(|length| *length <= MAX_RAW as u64)?;
         let offset = u64::from_le_bytes(*stored.get(at..)?.first_chunk()?);
         let lengths = stored.get(at + 8..)?;
         let chunks = length.div_ceil(CHUNK_BYTES as u64);
@@ -174,6 +174,12 @@ mod tests {
         assert_eq!(
             Stored::new(Kind::Large, &stored).value_length(),
             Some(length)
+        );
+        let length = MAX_RAW as u64 + 1;
+        let lengths = vec![1; length.div_ceil(CHUNK_BYTES as u64) as usize];
+        assert!(
+            Large::decode(&Large::encode(length, 0, &lengths)).is_none(),
+            "longer than any value"
         );
         for cut in 0..stored.len() {
             assert!(Large::decode(&stored[..cut]).is_none(), "{cut}");

@@ -9,7 +9,7 @@
 use tablemount_api::{GcRule, Timestamp};
 
 use super::deletes::Deletes;
-use super::entry::Stored;
+use super::entry::Kind;
 use super::keys;
 use super::merge::damaged;
 use crate::Result;
@@ -34,9 +34,12 @@ pub(crate) struct Judge {
     deletes: Deletes,
     gc_rule: GcRule,
     now: Timestamp,
-    /// The row, encoded, and the column; empty before the first entry.
-    row: Vec<u8>,
+    /// The column, encoded with its row, which is so many bytes of it; empty before the first entry.
     column: Vec<u8>,
+    row: usize,
+    /// How many rows and columns were entered.
+    rows: u64,
+    columns: u64,
     newer: u64,
     last_timestamp: Option<Timestamp>,
 }
@@ -47,32 +50,31 @@ impl Judge {
             deletes,
             gc_rule,
             now,
-            row: Vec::new(),
             column: Vec::new(),
+            row: 0,
+            rows: 0,
+            columns: 0,
             newer: 0,
             last_timestamp: None,
         }
     }
 
-    /// What the entry is, and its timestamp. Inside a column entries must come without gaps from its newest on.
+    /// What an entry of this kind is, and its timestamp. Inside a column entries must come without gaps from its newest on.
     #[inline]
-    pub(crate) fn judge(
-        &mut self,
-        key: &[u8],
-        stored: &Stored<'_>,
-    ) -> Result<(Verdict, Timestamp)> {
+    pub(crate) fn judge(&mut self, key: &[u8], kind: Kind) -> Result<(Verdict, Timestamp)> {
         if self.column.is_empty() || !key.starts_with(&self.column) {
             self.enter_column(key)?;
         }
         let (timestamp, sequence) = keys::tail(key).ok_or_else(damaged)?;
-        Ok((self.verdict(timestamp, sequence, stored), timestamp))
+        Ok((self.verdict(timestamp, sequence, kind), timestamp))
     }
 
-    fn verdict(&mut self, timestamp: Timestamp, sequence: u64, stored: &Stored<'_>) -> Verdict {
+    #[inline]
+    fn verdict(&mut self, timestamp: Timestamp, sequence: u64, kind: Kind) -> Verdict {
         if self.last_timestamp.replace(timestamp) == Some(timestamp) {
             return Verdict::Hidden;
         }
-        if stored.is_tombstone() {
+        if kind == Kind::Tombstone {
             return Verdict::Tombstone;
         }
         if self.deletes.hide(timestamp, sequence) {
@@ -91,12 +93,22 @@ impl Judge {
 
     /// The row being judged, encoded.
     pub(crate) fn row(&self) -> &[u8] {
-        &self.row
+        &self.column[..self.row]
     }
 
     /// The column being judged, encoded with its row.
     pub(crate) fn column(&self) -> &[u8] {
         &self.column
+    }
+
+    /// How many rows were entered so far: another number, another row.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many columns were entered so far.
+    pub(crate) fn columns(&self) -> u64 {
+        self.columns
     }
 
     /// The first row behind those that are deleted together.
@@ -106,17 +118,18 @@ impl Judge {
 
     /// Forgets the place, so that a seek backwards is judged afresh.
     pub(crate) fn reset(&mut self) {
-        self.row.clear();
+        self.row = 0;
         self.column.clear();
     }
 
     fn enter_column(&mut self, key: &[u8]) -> Result<()> {
         let parts = keys::parse(key).ok_or_else(damaged)?;
-        if parts.row != self.row {
-            self.row.clear();
-            self.row.extend_from_slice(parts.row);
+        if parts.row != self.row() {
+            self.rows += 1;
+            self.row = parts.row.len();
             self.deletes.enter_row(parts.row)?;
         }
+        self.columns += 1;
         self.column.clear();
         self.column.extend_from_slice(parts.column);
         self.newer = 0;

@@ -81,6 +81,15 @@ pub(crate) fn column(row: &[u8], qualifier: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A row key and a qualifier, encoded.
+pub(crate) fn column_of(row: &[u8], qualifier: &[u8]) -> Vec<u8> {
+    let ends = 2 * END.len();
+    let mut out = Vec::with_capacity(row.len() + qualifier.len() + ends);
+    push_row(&mut out, row);
+    push_row(&mut out, qualifier);
+    out
+}
+
 /// The key of one entry of `column` (encoded).
 pub(crate) fn key(column: &[u8], timestamp: Timestamp, sequence: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(column.len() + TAIL);
@@ -137,6 +146,11 @@ pub(crate) fn decode(encoded: &[u8]) -> Option<Bytes> {
 
 /// Appends the same to `out`.
 pub(crate) fn unescape(encoded: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let zero = memchr(0, encoded)?;
+    if encoded.get(zero + 1) == Some(&END[1]) {
+        out.extend_from_slice(&encoded[..zero]);
+        return Some(());
+    }
     let mut rest = &encoded[..end_of(encoded)? - END.len()];
     while let Some(zero) = memchr(0, rest) {
         out.extend_from_slice(&rest[..=zero]);
@@ -149,7 +163,7 @@ pub(crate) fn unescape(encoded: &[u8], out: &mut Vec<u8>) -> Option<()> {
 /// A whole encoded byte string that has no escapes, without its end mark.
 pub(crate) fn plain(encoded: &[u8]) -> Option<&[u8]> {
     let body = encoded.strip_suffix(&END)?;
-    memchr(0, body).is_none().then_some(body)
+    (body.is_empty() || memchr(0, body).is_none()).then_some(body)
 }
 
 fn flip(timestamp: Timestamp) -> u64 {

@@ -127,18 +127,17 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// Range deletes with a sequence number of at most `sequence` that touch rows `from..to`, encoded.
+    /// The range deletes with a sequence number of at most `sequence` that `touch` what is read.
     pub(crate) fn ranges(
         &self,
         sequence: u64,
-        from: &[u8],
-        to: Option<&[u8]>,
+        touch: impl Fn(&RangeDelete) -> bool,
         out: &mut Vec<RangeDelete>,
     ) {
         let ranges = self.ranges.read();
         let wanted = ranges
             .iter()
-            .filter(|range| range.sequence <= sequence && range.touches(from, to));
+            .filter(|range| range.sequence <= sequence && touch(range));
         out.extend(wanted.cloned());
     }
 

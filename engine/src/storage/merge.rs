@@ -65,6 +65,17 @@ impl Cursor {
     }
 
     #[inline]
+    fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        match self {
+            Self::Memtable(cursor) => {
+                let entry = cursor.entry()?;
+                Some((entry.key(), entry.stored().kind))
+            }
+            Self::Sst(cursor) => cursor.key_and_kind(),
+        }
+    }
+
+    #[inline]
     fn stored(&self) -> Option<Stored<'_>> {
         match self {
             Self::Memtable(cursor) => cursor.entry().map(Entry::stored),
@@ -317,6 +328,12 @@ impl MergeCursor {
         self.sources[self.lowest?].cursor.key()
     }
 
+    /// The key at this place, and what kind of entry it is.
+    #[inline]
+    pub(crate) fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        self.sources[self.lowest?].cursor.key_and_kind()
+    }
+
     /// What is stored at this place.
     #[inline]
     pub(crate) fn stored(&self) -> Option<Stored<'_>> {
@@ -364,17 +381,20 @@ impl MergeCursor {
         }
     }
 
-    /// Goes to the first entry at or after `from` in `row`, which [`MergeCursor::row_below`] found; sources that have nothing
-    /// in the row stay out of it.
-    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8]) -> Result<()> {
+    /// Goes to the first entry at or after `from` in `row`; sources in which [`MergeCursor::row_below`] found nothing of it stay
+    /// out of it. Returns whether any has.
+    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8]) -> Result<bool> {
+        let mut any = false;
         for source in &mut self.sources {
             let inside = source.below == Below::Key && source.below_key.starts_with(row);
             (source.parked, source.not_before) = (!inside, None);
             if inside {
                 source.cursor.seek(from)?;
+                any = true;
             }
         }
-        self.find_lowest()
+        self.find_lowest()?;
+        Ok(any)
     }
 
     /// Forgets what walking down found, for a walk that starts higher.
@@ -384,7 +404,18 @@ impl MergeCursor {
         }
     }
 
+    #[inline]
     fn find_lowest(&mut self) -> Result<()> {
+        if let [source] = self.sources.as_slice()
+            && source.not_before.is_none()
+        {
+            (self.lowest, self.second) = (source.key().map(|_| 0), None);
+            return Ok(());
+        }
+        self.find_lowest_of_many()
+    }
+
+    fn find_lowest_of_many(&mut self) -> Result<()> {
         loop {
             (self.lowest, self.second) = (None, None);
             for i in 0..self.sources.len() {

@@ -19,7 +19,10 @@ pub(crate) mod debt;
 mod deletes;
 pub(crate) mod disk;
 pub(crate) mod entry;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod hold;
+pub(crate) mod ids;
 mod jobs;
 pub(crate) mod judge;
 pub(crate) mod keys;

@@ -197,7 +197,7 @@ impl Objects {
     }
 
     fn numbers(&self, folder: &str) -> Result<Vec<u64>> {
-        let name = |path: &str| path.strip_prefix(folder)?.strip_prefix('/')?.parse().ok();
+        let name = |path: &str| number(path.strip_prefix(folder)?.strip_prefix('/')?);
         let mut numbers: Vec<u64> = self
             .list(folder)?
             .iter()
@@ -211,6 +211,12 @@ impl Objects {
 /// The path of a numbered object; zeros in front make list order the numbers' order.
 pub(crate) fn numbered(folder: &str, number: u64) -> String {
     format!("{folder}/{number:012}")
+}
+
+/// The number that a name stands for: 12 digits, nothing else.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    let digits = name.len() == 12 && name.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| name.parse().ok())?
 }
 
 /// An object's bytes.
@@ -336,6 +342,23 @@ mod tests {
             .expect("the same bytes again");
         objects.clean_numbered("a", 10);
         assert_eq!(objects.list("a").expect("list").len(), 1);
+    }
+
+    #[test]
+    fn names_that_are_no_numbers_of_twelve_digits_are_passed_over() {
+        let check = |name: &str, expected| assert_eq!(number(name), expected, "{name}");
+        check("000000000007", Some(7));
+        check("999999999999", Some(999_999_999_999));
+        // Unequal names must not have equal numbers, and counting on must not overflow.
+        for name in [
+            "7",
+            "+00000000007",
+            "18446744073709551615",
+            "00000000000x",
+            "",
+        ] {
+            check(name, None);
+        }
     }
 
     #[test]

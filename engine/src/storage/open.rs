@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tablemount_api::RowKey;
-use uuid::Uuid;
 
 use super::catalog::{
     CATALOG, Catalog, CatalogTable, Manifest, SERVERS, STORE, SchemaRecord, ServerRecord,
@@ -96,7 +95,7 @@ fn create(disk: &dyn Disk, objects: &Objects, options: &Options) -> Result<Store
         )));
     }
     objects.remove_all(CATALOG)?;
-    let log = Uuid::new_v4();
+    let log = options.ids.next();
     for (folder, parent) in [("logs".to_owned(), ""), (log::folder(log), "logs")] {
         let created = disk
             .create_folder(&folder)
@@ -118,7 +117,7 @@ fn create(disk: &dyn Disk, objects: &Objects, options: &Options) -> Result<Store
         tables: BTreeMap::new(),
     };
     let record = StoreRecord {
-        store_id: Uuid::new_v4(),
+        store_id: options.ids.next(),
     };
     objects.create_numbered(CATALOG, 1, &catalog)?;
     match objects.create(STORE, &objects::encode(&record)?.into())? {

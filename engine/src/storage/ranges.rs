@@ -66,6 +66,17 @@ impl RangeSet {
         Self(pieces)
     }
 
+    /// The set of pieces that are disjoint and in order; `None`: they are not.
+    pub(crate) fn of_pieces(pieces: Vec<RangeDelete>) -> Option<Self> {
+        let whole = pieces
+            .iter()
+            .all(|piece| piece.to.as_ref().is_none_or(|to| piece.from < *to));
+        let apart = pieces
+            .windows(2)
+            .all(|pair| pair[0].to.as_ref().is_some_and(|to| *to <= pair[1].from));
+        (whole && apart).then_some(Self(pieces))
+    }
+
     /// The piece over a row, encoded.
     pub(crate) fn over(&self, row: &[u8]) -> Option<&RangeDelete> {
         let after = self.0.partition_point(|piece| piece.from.as_slice() <= row);
@@ -104,7 +115,22 @@ mod tests {
                 prop_assert_eq!(set.over(&[row]).map(|piece| piece.sequence), highest);
             }
             let again = RangeSet::new(set.pieces());
-            prop_assert_eq!(again, set);
+            prop_assert_eq!(&again, &set);
+            prop_assert_eq!(RangeSet::of_pieces(set.pieces().to_vec()), Some(set));
+        }
+
+        #[test]
+        fn pieces_are_a_set_only_if_disjoint_and_in_order(deletes in proptest::collection::vec(delete(), 0..4)) {
+            let Some(set) = RangeSet::of_pieces(deletes.clone()) else {
+                let set = RangeSet::new(&deletes);
+                prop_assert_ne!(set.pieces(), deletes);
+                return Ok(());
+            };
+            for row in 0_u8..25 {
+                let over: Vec<_> = deletes.iter().filter(|delete| delete.covers(&[row])).collect();
+                prop_assert!(over.len() <= 1);
+                prop_assert_eq!(set.over(&[row]), over.first().copied());
+            }
         }
     }
 }

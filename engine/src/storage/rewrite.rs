@@ -30,8 +30,8 @@ const ALL: Wanted<'static> = Wanted::Range {
 };
 
 /// What is merged into one file.
-pub(super) struct Inputs {
-    pub(super) sources: Sources,
+pub(super) struct Inputs<'a> {
+    pub(super) sources: Sources<'a>,
     /// Nothing older remains outside: tombstones and wider deletes have done their work.
     pub(super) bottom: bool,
     /// Deletes and the GC rule take effect; else every entry is kept as it is, since the store is held.
@@ -61,7 +61,7 @@ impl Store {
             Inputs {
                 sources: Sources {
                     memtables,
-                    files: Vec::new(),
+                    files: &[],
                     sequence: u64::MAX,
                 },
                 bottom: state.files.get(&family.id).is_none_or(Vec::is_empty),
@@ -76,7 +76,7 @@ impl Store {
         &self,
         tablet: &Tablet,
         family: &FamilyInfo,
-        inputs: Inputs,
+        inputs: Inputs<'_>,
         mut pace: Pace<'_>,
     ) -> Result<Option<FileMeta>> {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Store {
         cells.seek(&[])?;
         while let (Some(key), Some(stored)) = (cells.key(), cells.stored()) {
             let kept = match inputs.collect {
-                true => kept(judge.judge(key, &stored)?.0, inputs.bottom),
+                true => kept(judge.judge(key, stored.kind)?.0, inputs.bottom),
                 false => Kept::AsItIs,
             };
             let read = key.len() as u64 + stored.value_length().unwrap_or(0);
@@ -123,11 +123,11 @@ impl Store {
 }
 
 /// Files as inputs.
-pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool, collect: bool) -> Inputs {
+pub(super) fn merge_of(files: &[Arc<Sst>], bottom: bool, collect: bool) -> Inputs<'_> {
     Inputs {
         sources: Sources {
             memtables: Vec::new(),
-            files: files.to_vec(),
+            files,
             sequence: u64::MAX,
         },
         bottom,
@@ -171,7 +171,7 @@ fn copy(cells: &MergeCursor, writer: &mut SstWriter) -> Result<()> {
 }
 
 /// Writes the wider deletes of all sources.
-fn copy_deletes(sources: &Sources, writer: &mut SstWriter) -> Result<()> {
+fn copy_deletes(sources: &Sources<'_>, writer: &mut SstWriter) -> Result<()> {
     if let Some(mut wide) = sources.wide(ALL, false)? {
         wide.seek(&[])?;
         while let (Some(key), Some(stored)) = (wide.key(), wide.stored()) {
@@ -183,9 +183,9 @@ fn copy_deletes(sources: &Sources, writer: &mut SstWriter) -> Result<()> {
     }
     let mut ranges: Vec<RangeDelete> = Vec::new();
     for memtable in &sources.memtables {
-        memtable.ranges(u64::MAX, &[], None, &mut ranges);
+        memtable.ranges(u64::MAX, |_| true, &mut ranges);
     }
-    for file in &sources.files {
+    for file in sources.files {
         ranges.extend_from_slice(file.ranges.pieces());
     }
     writer.set_ranges(RangeSet::new(&ranges));

@@ -11,16 +11,20 @@ use super::deletes::Deletes;
 use super::keys;
 use super::memtable::Memtable;
 use super::merge::{Cursor, MemtableCursor, MergeCursor, Part};
+use super::ranges::RangeDelete;
 use super::sst::{Section, Sst, SstCursor, hash};
 use crate::Result;
 
 /// A family's sources.
-pub(crate) struct Sources {
+pub(crate) struct Sources<'a> {
     /// Oldest first, as are files.
     pub(super) memtables: Vec<Arc<Memtable>>,
-    pub(super) files: Vec<Arc<Sst>>,
+    pub(super) files: &'a [Arc<Sst>],
     pub(super) sequence: u64,
 }
+
+/// Cells, merged, and by source the highest timestamp it may hold (`None`: not known).
+pub(crate) type Cells = (MergeCursor, Vec<Option<Timestamp>>);
 
 /// What is read of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,28 +40,12 @@ pub(crate) enum Wanted<'a> {
     Column(&'a [u8]),
 }
 
-impl Sources {
-    /// The cells, merged, and by source the highest timestamp it may hold (`None`: not known). `keep`: blocks that are read
-    /// stay in the cache.
-    pub(crate) fn cells(
-        &self,
-        wanted: Wanted<'_>,
-        keep: bool,
-    ) -> Result<(MergeCursor, Vec<Option<Timestamp>>)> {
-        let (from, to) = wanted.bounds();
-        let memtables = self
-            .memtables
-            .iter()
-            .filter(|memtable| !memtable.cells.is_empty());
-        let mut cursors: Vec<Cursor> = memtables
-            .map(|memtable| self.memtable(memtable, Part::Cells))
-            .collect();
+impl Sources<'_> {
+    /// The cells. `keep`: blocks that are read stay in the cache.
+    pub(crate) fn cells(&self, wanted: Wanted<'_>, keep: bool) -> Result<Cells> {
+        let mut cursors = self.memtable_cells();
         let mut newest = vec![None; cursors.len()];
-        for file in self
-            .files
-            .iter()
-            .filter(|file| file.overlaps(from, to.as_deref()))
-        {
+        for file in self.files_with(wanted) {
             let probe = wanted.probe(file.meta.properties.bloom_filter);
             if let Some(cursor) = SstCursor::new(file, Section::Cells, probe, keep)? {
                 cursors.push(Cursor::Sst(Box::new(cursor)));
@@ -67,9 +55,48 @@ impl Sources {
         Ok((MergeCursor::new(cursors), newest))
     }
 
+    /// The same of one column, encoded; `None`: there are none, deleted or not. Files are asked for it, the youngest first,
+    /// until one may have it.
+    pub(crate) fn column(&self, column: &[u8], keep: bool) -> Result<Option<Cells>> {
+        let wanted = Wanted::Column(column);
+        let mut cursors = self.memtable_cells();
+        let mut newest = vec![None; cursors.len()];
+        let mut any = false;
+        for file in self.files_with(wanted).rev() {
+            let probe = wanted.probe(file.meta.properties.bloom_filter);
+            let found = match any {
+                true => None,
+                false => file.find(column, probe, keep)?,
+            };
+            any |= found.is_some();
+            if !any {
+                continue;
+            }
+            if let Some(cursor) = SstCursor::new(file, Section::Cells, probe, keep)? {
+                cursors.push(Cursor::Sst(Box::new(cursor.found_at(found))));
+                newest.push(Some(file.meta.properties.max_timestamp));
+            }
+        }
+        Ok((!cursors.is_empty()).then(|| (MergeCursor::new(cursors), newest)))
+    }
+
+    fn memtable_cells(&self) -> Vec<Cursor> {
+        let memtables = self.memtables.iter();
+        memtables
+            .filter(|memtable| !memtable.cells.is_empty())
+            .map(|memtable| self.memtable(memtable, Part::Cells))
+            .collect()
+    }
+
+    fn files_with(&self, wanted: Wanted<'_>) -> impl DoubleEndedIterator<Item = &Arc<Sst>> {
+        self.files.iter().filter(move |file| {
+            file.cell_keys()
+                .is_some_and(|(min, max)| wanted.meets(min, max))
+        })
+    }
+
     /// The wider deletes, merged; `None`: there are none.
     pub(crate) fn wide(&self, wanted: Wanted<'_>, keep: bool) -> Result<Option<MergeCursor>> {
-        let (from, to) = wanted.row_bounds();
         let memtables = self
             .memtables
             .iter()
@@ -77,11 +104,11 @@ impl Sources {
         let mut cursors: Vec<Cursor> = memtables
             .map(|memtable| self.memtable(memtable, Part::Wide))
             .collect();
-        for file in self
-            .files
-            .iter()
-            .filter(|file| file.overlaps_wide(from, to.as_deref()))
-        {
+        let meets = |file: &&Arc<Sst>| {
+            file.wide_keys()
+                .is_some_and(|(min, max)| wanted.rows_meet(min, max))
+        };
+        for file in self.files.iter().filter(meets) {
             if let Some(cursor) = SstCursor::new(file, Section::Wide, None, keep)? {
                 cursors.push(Cursor::Sst(Box::new(cursor)));
             }
@@ -91,10 +118,9 @@ impl Sources {
 
     /// All deletes wider than a cell.
     pub(crate) fn deletes(&self, wanted: Wanted<'_>, keep: bool) -> Result<Deletes> {
-        let (from, to) = wanted.row_bounds();
         let mut ranges = Vec::new();
         for memtable in &self.memtables {
-            memtable.ranges(self.sequence, from, to.as_deref(), &mut ranges);
+            memtable.ranges(self.sequence, |range| wanted.touched_by(range), &mut ranges);
         }
         let files = self.files.iter().filter(|file| !file.ranges.is_empty());
         let files: Vec<_> = files.cloned().collect();
@@ -118,18 +144,48 @@ impl Sources {
 }
 
 impl Wanted<'_> {
-    fn bounds(&self) -> (&[u8], Option<Vec<u8>>) {
+    /// Whether keys of it may lie in `min..=max`.
+    fn meets(&self, min: &[u8], max: &[u8]) -> bool {
         match self {
-            Self::Range { from, to } => (from, to.map(<[u8]>::to_vec)),
-            Self::Row(encoded) | Self::Column(encoded) => (encoded, Some(keys::above(encoded))),
+            Self::Range { from, to } => max >= *from && to.is_none_or(|to| min < to),
+            Self::Row(encoded) | Self::Column(encoded) => {
+                max >= *encoded && (min <= *encoded || min.starts_with(encoded))
+            }
         }
     }
 
-    /// Bounds of all keys that start with the rows in it, wider deletes' too.
-    fn row_bounds(&self) -> (&[u8], Option<Vec<u8>>) {
-        let (from, to) = self.bounds();
-        let above_row = |to: Vec<u8>| keys::first(&to).map(keys::above).unwrap_or(to);
-        (keys::first(from).unwrap_or(from), to.map(above_row))
+    /// The rows that it is about.
+    fn rows(&self) -> Self {
+        match *self {
+            Self::Range { from, to } => Self::Range {
+                from: keys::first(from).unwrap_or(from),
+                to,
+            },
+            Self::Row(row) => Self::Row(row),
+            Self::Column(column) => Self::Row(keys::first(column).unwrap_or(column)),
+        }
+    }
+
+    /// Whether wider deletes over its rows may lie in `min..=max`.
+    fn rows_meet(&self, min: &[u8], max: &[u8]) -> bool {
+        let rows = self.rows();
+        rows.meets(min, max) || rows.ends_in_row_of(min)
+    }
+
+    /// Whether the range delete is over a row of it.
+    fn touched_by(&self, range: &RangeDelete) -> bool {
+        match self.rows() {
+            Self::Row(row) | Self::Column(row) => range.covers(row),
+            Self::Range { from, to } => range.touches(from, to) || self.ends_in_row_of(&range.from),
+        }
+    }
+
+    /// Whether the end of a range of columns is in the row that `key` is of: then the row is in the range.
+    fn ends_in_row_of(&self, key: &[u8]) -> bool {
+        let Self::Range { to: Some(to), .. } = self else {
+            return false;
+        };
+        keys::first(to).is_some_and(|row| key.starts_with(row))
     }
 
     /// The hash to look for in filters of this kind.

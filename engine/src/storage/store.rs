@@ -19,6 +19,7 @@ use super::cache::Shared;
 use super::catalog::Catalog;
 use super::disk::Disk;
 use super::hold::HoldState;
+use super::ids::Ids;
 use super::jobs::Jobs;
 use super::log::{Appended, CommitLog, Record};
 use super::objects::Objects;
@@ -47,6 +48,7 @@ pub(crate) struct Options {
     pub(crate) compaction_threads: usize,
     /// What compactions read and write, together; 0: no limit.
     pub(crate) compaction_bytes_per_second: u64,
+    pub(crate) ids: Ids,
 }
 
 /// A store, open.

@@ -41,13 +41,13 @@ impl TabletState {
     }
 
     /// One family's sources, at a sequence number.
-    pub(crate) fn sources(&self, family: u64, sequence: u64) -> Sources {
+    pub(crate) fn sources(&self, family: u64, sequence: u64) -> Sources<'_> {
         Sources {
             memtables: self
                 .memtables()
                 .filter_map(|set| set.family(family))
                 .collect(),
-            files: self.files.get(&family).cloned().unwrap_or_default(),
+            files: self.files.get(&family).map_or(&[], Vec::as_slice),
             sequence,
         }
     }

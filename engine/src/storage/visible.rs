@@ -69,14 +69,14 @@ impl FamilyCursor {
         self.merge.seek(encoded)
     }
 
-    /// Goes to a column (encoded) of which only the newest cells are wanted; `newest` is by source the highest timestamp.
+    /// Goes to a column (encoded), of which alone cells are shown, the newest first; `newest` is by source the highest timestamp.
     pub(crate) fn seek_column(
         &mut self,
         column: &[u8],
-        end: &[u8],
         newest: &[Option<Timestamp>],
     ) -> Result<()> {
-        self.reset(Some(end));
+        self.reset(Some(column));
+        keys::raise(&mut self.end);
         self.merge.seek_column(column, newest)
     }
 
@@ -113,16 +113,13 @@ impl FamilyCursor {
             self.merge.next()?;
         }
         loop {
-            let Some(key) = self.merge.key() else {
+            let Some((key, kind)) = self.merge.key_and_kind() else {
                 return Ok(Found::Nothing);
             };
             if !self.end.is_empty() && key >= self.end.as_slice() {
                 return Ok(Found::Nothing);
             }
-            let Some(stored) = self.merge.stored() else {
-                return Ok(Found::Nothing);
-            };
-            let (verdict, timestamp) = self.judge.judge(key, &stored)?;
+            let (verdict, timestamp) = self.judge.judge(key, kind)?;
             match verdict {
                 Verdict::Visible => {
                     self.consumed = true;
@@ -162,6 +159,7 @@ impl FamilyCursor {
     }
 
     /// What is stored of the cell returned last.
+    #[inline]
     pub(crate) fn stored(&self) -> Stored<'_> {
         self.merge.stored().unwrap_or(Stored::TOMBSTONE)
     }
@@ -177,13 +175,21 @@ impl FamilyCursor {
     }
 
     /// The row of the cell returned last, encoded.
+    #[inline]
     pub(crate) fn row(&self) -> &[u8] {
         self.judge.row()
     }
 
     /// The column of the cell returned last, encoded with its row.
+    #[inline]
     pub(crate) fn column(&self) -> &[u8] {
         self.judge.column()
+    }
+
+    /// How many rows and columns the cursor has come to: another number, another row or column, or the same sought again.
+    #[inline]
+    pub(crate) fn rows_and_columns(&self) -> (u64, u64) {
+        (self.judge.rows(), self.judge.columns())
     }
 
     /// Starts a walk down over rows.
@@ -196,8 +202,8 @@ impl FamilyCursor {
         self.merge.row_below(bound)
     }
 
-    /// Goes into `row`, which `row_below` found, at `from`.
-    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8], end: &[u8]) -> Result<()> {
+    /// Goes into `row` at `from`; returns whether `row_below` found anything in it.
+    pub(crate) fn enter_row(&mut self, row: &[u8], from: &[u8], end: &[u8]) -> Result<bool> {
         self.reset(Some(end));
         self.merge.enter_row(row, from)
     }

@@ -29,14 +29,13 @@ use super::frame::{
     self, BadHeader, GROUP_HEADER, Group, MAX_PAYLOAD, SEGMENT_HEADER, SegmentHeader,
 };
 use super::record::{Entry, Op, Record};
+use super::search::Search;
 use crate::storage::disk::{Disk, LocalDisk, ZEROS};
 use crate::storage::objects::FORMAT;
 use crate::{Error, Result};
 
 /// The largest file that is looked into: more than any segment has.
 const MAX_BYTES: u64 = 2 * MAX_PAYLOAD as u64;
-/// Bytes of what only looks like groups, before the search for the next one ends: some seconds.
-const MAX_SEARCH: usize = 8 << 30;
 
 /// Writes what the log segment `name` in `folder` holds to `out`; an error in the end if some of it is damaged.
 pub(crate) fn dump(folder: &Path, name: &str, out: &mut dyn Write) -> Result<()> {
@@ -72,12 +71,16 @@ fn read(folder: &Path, name: &str) -> Result<Bytes> {
 }
 
 /// Writes what a segment of the log `log`, if that is known, holds; returns in how many places it is damaged.
-fn write(name: &str, log: Option<Uuid>, bytes: &Bytes, out: &mut dyn Write) -> io::Result<u64> {
+pub(crate) fn write(
+    name: &str,
+    log: Option<Uuid>,
+    bytes: &Bytes,
+    out: &mut dyn Write,
+) -> io::Result<u64> {
     let mut dump = Dump {
         bytes,
         out,
         damaged: 0,
-        search: MAX_SEARCH,
     };
     writeln!(
         dump.out,
@@ -99,8 +102,6 @@ struct Dump<'a> {
     bytes: &'a Bytes,
     out: &'a mut dyn Write,
     damaged: u64,
-    /// What is left of [`MAX_SEARCH`].
-    search: usize,
 }
 
 impl Dump<'_> {
@@ -149,8 +150,9 @@ impl Dump<'_> {
 
     fn groups(&mut self, header: &SegmentHeader) -> io::Result<()> {
         let (mut at, mut expected) = (SEGMENT_HEADER.min(self.bytes.len()), header.first_group);
+        let mut search = Search::new(self.bytes, header);
         while !is_zero(&self.bytes[at..]) {
-            let Some((found, group)) = self.find(at, header) else {
+            let Some((found, group)) = search.find(at, |_| true) else {
                 return self.tail(at, expected);
             };
             let number = group.number;
@@ -165,25 +167,6 @@ impl Dump<'_> {
         }
         let rest = self.bytes.len() - at;
         writeln!(self.out, "end at {at}: {rest} bytes of zeros")
-    }
-
-    /// The next valid group, at `at` or after it.
-    fn find(&mut self, at: usize, header: &SegmentHeader) -> Option<(usize, Group)> {
-        let bytes = self.bytes;
-        for candidate in frame::candidates(bytes, at) {
-            let rest = bytes.slice(candidate..);
-            if let Some(group) = frame::open(&rest, header) {
-                return Some((candidate, group));
-            }
-            let length = rest.get(4..).and_then(|rest| rest.first_chunk());
-            let length = length.map_or(0, |length| u32::from_le_bytes(*length) as usize);
-            let looked_at = if length > rest.len() { 0 } else { length };
-            self.search = self.search.saturating_sub(GROUP_HEADER + looked_at);
-            if self.search == 0 {
-                return None;
-            }
-        }
-        None
     }
 
     /// What lies before `found`, where group `expected` should be: only what was durable can be damaged.
@@ -201,12 +184,6 @@ impl Dump<'_> {
 
     /// What lies after the last valid group.
     fn tail(&mut self, at: usize, expected: u64) -> io::Result<()> {
-        if self.search == 0 {
-            return self.damage(
-                at,
-                "too much that only looks like groups: not looked at further",
-            );
-        }
         let length = self.bytes.len() - at;
         writeln!(
             self.out,

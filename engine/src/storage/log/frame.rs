@@ -8,7 +8,8 @@
 //! segment are no group here.
 //!
 //! **Invariants**: group numbers rise by one, over segments too; `synced` is the highest group known durable when the group was
-//! written; all groups below a segment's `first group` were durable before the segment was made.
+//! written; all groups below a segment's `first group` were durable before the segment was made. Numbers stay below 2^63, so
+//! that counting on from what a disk says never overflows.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -18,6 +19,10 @@ use crate::storage::objects::FORMAT;
 pub(crate) const SEGMENT_HEADER: usize = 64;
 pub(crate) const GROUP_HEADER: usize = 32;
 const ALIGN: usize = 8;
+/// What the checksum is of, of a group's header.
+const CHECKED: usize = 24;
+/// The highest number of a group and of a mutation: none is ever reached, and what follows one is a number too.
+pub(crate) const MAX_NUMBER: u64 = i64::MAX as u64;
 /// The largest payload: one row mutation with a 100 MiB value, and room.
 pub(crate) const MAX_PAYLOAD: usize = 256 << 20;
 
@@ -54,6 +59,7 @@ impl SegmentHeader {
             return Err(damaged);
         }
         match word(&header[4..]) {
+            FORMAT if long(&header[24..]) > MAX_NUMBER => Err(damaged),
             FORMAT => Ok(Self {
                 log: Uuid::from_slice(&header[8..24]).map_err(|_| damaged)?,
                 first_group: long(&header[24..]),
@@ -85,27 +91,62 @@ pub(crate) fn seal(frame: &mut Vec<u8>, segment: &SegmentHeader, number: u64, sy
     frame[4..8].copy_from_slice(&length.to_le_bytes());
     frame[8..16].copy_from_slice(&number.to_le_bytes());
     frame[16..24].copy_from_slice(&synced.to_le_bytes());
-    let checksum = checksum(segment, &frame[..24], &frame[GROUP_HEADER..]);
-    frame[24..28].copy_from_slice(&checksum.to_le_bytes());
+    let sum = sum(segment, &frame[..CHECKED]);
+    let checksum = crc32c::crc32c_append(sum, &frame[GROUP_HEADER..]);
+    frame[CHECKED..CHECKED + 4].copy_from_slice(&checksum.to_le_bytes());
     frame.resize(frame.len().next_multiple_of(ALIGN), 0);
+}
+
+/// What a group's header says, before anything is checked against its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) number: u64,
+    pub(crate) synced: u64,
+    /// Bytes of payload.
+    pub(crate) payload: usize,
+    pub(crate) checksum: u32,
+    header: [u8; CHECKED],
+}
+
+impl Frame {
+    /// The header at the start of `bytes`; `None` if it is none, or its payload is not all there.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let header: &[u8; GROUP_HEADER] = bytes.first_chunk()?;
+        let (checked, rest) = header.split_first_chunk()?;
+        let payload = word(&checked[4..]) as usize;
+        let number = long(&checked[8..]);
+        let fits = payload <= MAX_PAYLOAD.min(bytes.len() - GROUP_HEADER);
+        (checked.starts_with(b"TMLG") && fits && number <= MAX_NUMBER).then_some(Self {
+            number,
+            synced: long(&checked[16..]),
+            payload,
+            checksum: word(rest),
+            header: *checked,
+        })
+    }
+
+    /// The checksum of all that stands before the payload.
+    pub(crate) fn sum(&self, segment: &SegmentHeader) -> u32 {
+        sum(segment, &self.header)
+    }
+
+    /// The group that has this header, at `at`.
+    pub(crate) fn group(&self, bytes: &Bytes, at: usize) -> Group {
+        let start = at + GROUP_HEADER;
+        Group {
+            number: self.number,
+            synced: self.synced,
+            payload: bytes.slice(start..start + self.payload),
+        }
+    }
 }
 
 /// The group at the start of `bytes`, or `None` if no valid one is there.
 pub(crate) fn open(bytes: &Bytes, segment: &SegmentHeader) -> Option<Group> {
-    let header = bytes.get(..GROUP_HEADER)?;
-    if &header[..4] != b"TMLG" {
-        return None;
-    }
-    let length = word(&header[4..]) as usize;
-    if length > MAX_PAYLOAD {
-        return None;
-    }
-    let payload = bytes.get(GROUP_HEADER..GROUP_HEADER + length)?;
-    (checksum(segment, &header[..24], payload) == word(&header[24..])).then(|| Group {
-        number: long(&header[8..]),
-        synced: long(&header[16..]),
-        payload: bytes.slice(GROUP_HEADER..GROUP_HEADER + length),
-    })
+    let frame = Frame::decode(bytes)?;
+    let payload = &bytes[GROUP_HEADER..GROUP_HEADER + frame.payload];
+    let sum = crc32c::crc32c_append(frame.sum(segment), payload);
+    (sum == frame.checksum).then(|| frame.group(bytes, 0))
 }
 
 /// Offsets after `from` at which a group may start.
@@ -115,10 +156,10 @@ pub(crate) fn candidates(bytes: &Bytes, from: usize) -> impl Iterator<Item = usi
         .filter(|at| bytes[*at..].starts_with(b"TMLG"))
 }
 
-fn checksum(segment: &SegmentHeader, header: &[u8], payload: &[u8]) -> u32 {
+fn sum(segment: &SegmentHeader, header: &[u8]) -> u32 {
     let sum = crc32c::crc32c(segment.log.as_bytes());
     let sum = crc32c::crc32c_append(sum, &segment.first_group.to_le_bytes());
-    crc32c::crc32c_append(crc32c::crc32c_append(sum, header), payload)
+    crc32c::crc32c_append(sum, header)
 }
 
 /// The first 4 bytes; callers have checked that they are there.
@@ -161,6 +202,12 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(open(&bad.into(), &SEGMENT), None, "bit {bit}");
         }
+        let mut last = vec![0; GROUP_HEADER];
+        seal(&mut last, &SEGMENT, MAX_NUMBER, 4);
+        assert!(open(&last.into(), &SEGMENT).is_some());
+        let mut beyond = vec![0; GROUP_HEADER];
+        seal(&mut beyond, &SEGMENT, MAX_NUMBER + 1, 4);
+        assert_eq!(open(&beyond.into(), &SEGMENT), None, "no such number");
         let other = SegmentHeader {
             first_group: 4,
             ..SEGMENT
@@ -176,6 +223,14 @@ mod tests {
     fn segment_headers_come_back() {
         let header = SEGMENT.encode();
         assert_eq!(SegmentHeader::decode(&header), Ok(SEGMENT));
+        let beyond = SegmentHeader {
+            first_group: MAX_NUMBER + 1,
+            ..SEGMENT
+        };
+        assert_eq!(
+            SegmentHeader::decode(&beyond.encode()),
+            Err(BadHeader::Damaged)
+        );
         for length in 0..36 {
             assert_eq!(
                 SegmentHeader::decode(&header[..length]),

@@ -4,7 +4,7 @@
 //! writer ─ group (what is open) · committer (when it is written) · durable (who waits for it)
 //!   ├─ space (room, spare segment, full disk) ─ segment (files)
 //!   └─ pins (which segments are needed, budget)
-//! recovery, dump: read back            frame, record: bytes
+//! recovery, dump: read back ─ search     frame, record: bytes
 //! ```
 //! Knows tablets only by number.
 
@@ -16,6 +16,7 @@ mod group;
 mod pins;
 pub(crate) mod record;
 pub(crate) mod recovery;
+pub(crate) mod search;
 pub(crate) mod segment;
 mod space;
 pub(crate) mod writer;

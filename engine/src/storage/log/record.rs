@@ -8,10 +8,12 @@
 //! ```
 //!
 //! **Invariants**: entry i has sequence number first + i; the server timestamp is the highest that the tablet had given out
-//! (`i64::MIN`: none), so that it never falls, also not over a crash.
+//! (`i64::MIN`: none), so that it never falls, also not over a crash; sequence numbers stay below 2^63.
 
 use bytes::{Buf, Bytes};
 use tablemount_api::Timestamp;
+
+use super::frame::MAX_NUMBER;
 
 /// A change of one column or family, as it is logged and put into memtables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +118,11 @@ impl Record {
         }
     }
 
+    /// The last entry's sequence number; of a record without entries, the one before its first.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        (self.first_sequence + self.entries.len() as u64).saturating_sub(1)
+    }
+
     /// Takes the next record off a group's payload; `None` if the bytes are no record.
     pub(crate) fn decode(payload: &mut Bytes) -> Option<Self> {
         let tablet = payload.try_get_u64_le().ok()?;
@@ -126,6 +133,7 @@ impl Record {
         let entries = (0..count)
             .map(|_| decode_entry(payload))
             .collect::<Option<_>>()?;
+        (first_sequence.checked_add(count.into())? <= MAX_NUMBER).then_some(())?;
         Some(Self {
             tablet,
             first_sequence,
@@ -221,6 +229,25 @@ mod tests {
         let mut payload = Bytes::from(out);
         assert_eq!(Record::decode(&mut payload), Some(sample()));
         assert!(payload.is_empty());
+    }
+
+    #[test]
+    fn a_record_beyond_the_highest_sequence_number_is_none() {
+        let check = |first_sequence: u64, known: bool| {
+            let record = Record {
+                first_sequence,
+                ..sample()
+            };
+            let mut out = Vec::new();
+            record.encode(&mut out);
+            let decoded = Record::decode(&mut out.into());
+            assert_eq!(decoded.is_some(), known, "{first_sequence}");
+        };
+        let entries = sample().entries.len() as u64;
+        check(MAX_NUMBER - entries, true);
+        check(MAX_NUMBER - entries + 1, false);
+        check(u64::MAX - entries, false);
+        check(u64::MAX, false);
     }
 
     #[test]

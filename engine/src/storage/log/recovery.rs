@@ -16,8 +16,10 @@ use uuid::Uuid;
 
 use super::frame::{self, BadHeader, Group, SEGMENT_HEADER, SegmentHeader};
 use super::record::Record;
+use super::search::Search;
 use super::{folder, segment_path};
 use crate::storage::disk::{Disk, ZEROS};
+use crate::storage::objects::number;
 use crate::{Error, Result};
 
 /// What to do at corruption.
@@ -81,7 +83,7 @@ fn segment_numbers(disk: &Arc<dyn Disk>, log: Uuid, at_least: u64) -> Result<Vec
     let names = disk
         .list(&folder)
         .map_err(|error| Error::Io(format!("list {folder}: {error}")))?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
     numbers.sort_unstable();
     let missing = |number: u64| {
         Error::Corrupt(format!(
@@ -123,9 +125,8 @@ fn replay_segment(
         expected += 1;
     }
     recovered.next_group = expected;
-    let later = frame::candidates(&bytes, at).filter_map(|at| group_at(&bytes, at, &header));
-    match later.into_iter().find(|group| group.synced >= expected) {
-        Some(proof) => Err(corrupt(
+    match Search::new(&bytes, &header).find(at, |later| later.synced >= expected) {
+        Some((_, proof)) => Err(corrupt(
             &path,
             at,
             &format!(
@@ -197,8 +198,7 @@ fn replay_group(
                 &format!("group {} holds what is no record", group.number),
             )
         })?;
-        let last = record.first_sequence + record.entries.len() as u64;
-        recovered.last_sequence = recovered.last_sequence.max(last.saturating_sub(1));
+        recovered.last_sequence = recovered.last_sequence.max(record.last_sequence());
         sink(record);
     }
     Ok(())

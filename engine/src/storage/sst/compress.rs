@@ -27,7 +27,7 @@ pub(crate) fn compress(compression: Compression, raw: &[u8]) -> Option<(u8, Vec<
 }
 
 /// The longest that decompresses: a value's most, and room. A length from disk is not trusted beyond it.
-const MAX_RAW: usize = 128 << 20;
+pub(crate) const MAX_RAW: usize = 128 << 20;
 
 /// The bytes as they were; `None` if they do not decompress to exactly `length` bytes, or are not compressed.
 pub(crate) fn decompress(code: u8, packed: &[u8], length: usize) -> Option<Bytes> {

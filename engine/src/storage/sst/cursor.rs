@@ -8,11 +8,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::block::BlockCursor;
-use super::{Handle, Section, Sst, bloom};
+use super::block::{BlockCursor, Skipped};
+use super::file::Found;
+use super::{Handle, Section, Sst};
 use crate::Result;
 use crate::storage::cache::Block;
 use crate::storage::entry::{Kind, Large, Packed, Stored};
+
+/// Blocks to look for the end of a prefix in before it is sought through the index.
+const BLOCKS_TO_SKIP: usize = 2;
 
 /// A place in a section.
 pub(crate) struct SstCursor {
@@ -26,6 +30,8 @@ pub(crate) struct SstCursor {
     loaded: bool,
     /// Hash of the only row or column that is looked for.
     probe: Option<u64>,
+    /// Where in the top index that is, if it was asked for before the first seek, and the filter with it.
+    found: Option<Found>,
     /// Whether blocks stay in the cache for the next reader.
     keep: bool,
 }
@@ -48,13 +54,25 @@ impl SstCursor {
             block: None,
             loaded: false,
             probe,
+            found: None,
             keep,
         }))
+    }
+
+    /// The same for the row or column that [`Sst::find`] found, if it did, which is what is sought first.
+    pub(crate) fn found_at(mut self, found: Option<Found>) -> Self {
+        self.found = found;
+        self
     }
 
     #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.here()?.key()
+    }
+
+    #[inline]
+    pub(crate) fn key_and_kind(&self) -> Option<(&[u8], Kind)> {
+        self.here()?.key_and_kind()
     }
 
     #[inline]
@@ -69,23 +87,22 @@ impl SstCursor {
 
     /// Goes to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if self.loaded && self.fence().is_some_and(|fence| key < fence) {
-            let Some(block) = &mut self.block else {
-                return Ok(());
-            };
-            // Forwards inside the block, or to where its decoded run shows.
-            let forwards = block.key().is_some_and(|at| at <= key);
-            if forwards || block.window_holds(key) {
-                block
-                    .seek(key)
-                    .ok_or_else(|| damaged(&self.sst, &self.partition))?;
-                return self.over_the_edge();
-            }
+        if self.seek_here(key)? {
+            return self.over_the_edge();
         }
-        self.top
-            .seek_above(key)
-            .ok_or_else(|| index_damaged(&self.sst))?;
-        if !self.load_partition()? {
+        let loaded = match self.found.take() {
+            Some(Found(place)) => {
+                let there = self.top.go_to(Some(place));
+                there.ok_or_else(|| index_damaged(&self.sst))?;
+                self.load_partition_unprobed()?
+            }
+            None => {
+                let there = self.top.seek_above(key);
+                there.ok_or_else(|| index_damaged(&self.sst))?;
+                self.load_partition()?
+            }
+        };
+        if !loaded {
             return Ok(());
         }
         self.seek_partition(key)?;
@@ -93,6 +110,28 @@ impl SstCursor {
             self.seek_block(key)?;
         }
         self.over_the_edge()
+    }
+
+    /// Goes to the first entry at or after `key` if that is in the present block for certain, or the next one's first.
+    fn seek_here(&mut self, key: &[u8]) -> Result<bool> {
+        if !self.loaded || self.fence().is_none_or(|fence| key >= fence) {
+            return Ok(false);
+        }
+        let bad = || damaged(&self.sst, &self.partition);
+        let (Some(block), Some(partition)) = (&mut self.block, &self.partition) else {
+            return Ok(false);
+        };
+        if block.seek_here(key).ok_or_else(bad)? {
+            return Ok(true);
+        }
+        // Nothing of the blocks before is at or after the fence of the last of them.
+        let before = partition.key_before();
+        let before = before.ok_or_else(|| index_damaged(&self.sst))?;
+        if before.is_none_or(|fence| key < fence) {
+            return Ok(false);
+        }
+        block.seek(key).ok_or_else(bad)?;
+        Ok(true)
     }
 
     /// Goes to the next entry.
@@ -116,14 +155,21 @@ impl SstCursor {
 
     /// Goes past all entries that start with the first `length` bytes of this one's key; `above` is the lowest key after them.
     pub(crate) fn skip_prefix(&mut self, length: usize, above: &[u8]) -> Result<()> {
-        let Some(block) = self.block.as_mut().filter(|_| self.loaded) else {
-            return Ok(());
-        };
-        match block.skip_prefix(length) {
-            Some(true) => Ok(()),
-            Some(false) => self.seek(above),
-            None => Err(damaged(&self.sst, &self.partition)),
+        for _ in 0..BLOCKS_TO_SKIP {
+            let Some(block) = self.block.as_mut().filter(|_| self.loaded) else {
+                return Ok(());
+            };
+            let skipped = block.skip_prefix(length);
+            match skipped.ok_or_else(|| damaged(&self.sst, &self.partition))? {
+                Skipped::Prefix => return Ok(()),
+                Skipped::TooFar => break,
+                Skipped::Block => self.over_the_edge()?,
+            }
+            if self.key().is_none_or(|key| key >= above) {
+                return Ok(());
+            }
         }
+        self.seek(above)
     }
 
     /// Puts the last key below `key` into `out`; returns whether there is one. The place is undefined afterwards.
@@ -249,12 +295,9 @@ impl SstCursor {
         if let (Some(probe), Some(stored)) = (self.probe, self.top.stored()) {
             let filter = stored.bytes.get(Handle::BYTES..).and_then(Handle::decode);
             let filter = filter.ok_or_else(|| index_damaged(&self.sst))?;
-            if filter.length > 0 {
-                let filter = self.sst.block(filter, self.keep)?;
-                if !bloom::may_hold(&filter.bytes, probe) {
-                    self.loaded = false;
-                    return Ok(false);
-                }
+            if !self.sst.filter_knows(filter, probe, self.keep)? {
+                self.loaded = false;
+                return Ok(false);
             }
         }
         self.load_partition_unprobed()

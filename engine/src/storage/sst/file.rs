@@ -12,8 +12,9 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::block::BlockCursor;
-use super::reader::{Fault, NOT_THE_MANIFESTS, Reader, SECTION_MISSING};
+use super::block::{BlockCursor, View};
+use super::bloom;
+use super::reader::{Fault, NOT_THE_MANIFESTS, RANGES_OVERLAP, Reader, SECTION_MISSING};
 use super::{FileMeta, Handle};
 use crate::storage::cache::{Block, Shared};
 use crate::storage::entry::{CHUNK_BYTES, Large};
@@ -29,6 +30,10 @@ pub(crate) enum Section {
     Cells,
     Wide,
 }
+
+/// An entry of the cells' top index, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found(pub(super) usize);
 
 /// An SST, open.
 pub(crate) struct Sst {
@@ -253,22 +258,49 @@ impl Sst {
         self.cached.load(Ordering::Relaxed) + self.resident
     }
 
-    /// Whether the file may hold cells with keys in `from..to`.
-    pub(crate) fn overlaps(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+    /// Its lowest and highest key of a cell; `None`: it has none.
+    pub(crate) fn cell_keys(&self) -> Option<(&[u8], &[u8])> {
         let properties = &self.meta.properties;
-        properties.entries > 0 && within(&properties.min_key.0, &properties.max_key.0, from, to)
+        let keys = (&*properties.min_key.0, &*properties.max_key.0);
+        (properties.entries > 0).then_some(keys)
     }
 
-    /// Whether the file may hold wider deletes with keys in `from..to`.
-    pub(crate) fn overlaps_wide(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+    /// Its lowest and highest key of a wider delete; `None`: it has none.
+    pub(crate) fn wide_keys(&self) -> Option<(&[u8], &[u8])> {
         let properties = &self.meta.properties;
-        properties.wide_deletes > 0
-            && within(
-                &properties.min_wide_key.0,
-                &properties.max_wide_key.0,
-                from,
-                to,
-            )
+        let keys = (&*properties.min_wide_key.0, &*properties.max_wide_key.0);
+        (properties.wide_deletes > 0).then_some(keys)
+    }
+
+    /// Where in the top index the cells of a row or column would begin; `None`: there are none, as the index shows, or the
+    /// filter, where `probe` is its hash.
+    pub(crate) fn find(
+        &self,
+        encoded: &[u8],
+        probe: Option<u64>,
+        keep: bool,
+    ) -> Result<Option<Found>> {
+        let damaged = || self.corrupt(0, "the index is damaged");
+        let Some(top) = &self.cells else {
+            return Ok(None);
+        };
+        let view = View::new(&top.bytes).ok_or_else(damaged)?;
+        let Some(place) = view.restart_above(encoded).ok_or_else(damaged)? else {
+            return Ok(None);
+        };
+        if let Some(probe) = probe {
+            let handles = view.restart_value(place).ok_or_else(damaged)?;
+            let filter = handles.get(Handle::BYTES..).and_then(Handle::decode);
+            if !self.filter_knows(filter.ok_or_else(damaged)?, probe, keep)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Found(place)))
+    }
+
+    /// Whether a filter (one without a length does for all) may know a row or column by its hash.
+    pub(super) fn filter_knows(&self, filter: Handle, probe: u64, keep: bool) -> Result<bool> {
+        Ok(filter.length == 0 || bloom::may_hold(&self.block(filter, keep)?.bytes, probe))
     }
 
     pub(super) fn corrupt(&self, offset: u64, what: &str) -> Error {
@@ -292,7 +324,9 @@ impl Parts {
             _ => reader.block(handle).map(|bytes| Some(Block::new(bytes))),
         };
         let (cells, wide) = (top(cells)?, top(wide)?);
-        let ranges = RangeSet::new(&reader.range_deletes(ranges)?);
+        let pieces = reader.range_deletes(ranges)?;
+        let ranges =
+            RangeSet::of_pieces(pieces).ok_or_else(|| Fault::at(ranges.offset, RANGES_OVERLAP))?;
         let stored = reader.properties(properties)?;
         if stored != meta.properties {
             return Err(Fault::at(properties.offset, NOT_THE_MANIFESTS));
@@ -306,10 +340,6 @@ impl Parts {
             ranges,
         })
     }
-}
-
-fn within(min: &[u8], max: &[u8], from: &[u8], to: Option<&[u8]>) -> bool {
-    max >= from && to.is_none_or(|to| min < to)
 }
 
 impl Drop for Sst {

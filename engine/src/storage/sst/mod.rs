@@ -15,7 +15,7 @@
 //! **Invariants**: never overwritten, names are never reused; every block is checked when it is read, and damage is reported with
 //! file and offset; no length from disk is trusted beyond the file's own length.
 
-mod audit;
+pub(crate) mod audit;
 pub(crate) mod block;
 pub(crate) mod bloom;
 mod compress;
@@ -32,13 +32,13 @@ use serde::{Deserialize, Serialize};
 use tablemount_api::{Base64, BloomFilter, Timestamp};
 
 pub(crate) use bloom::hash;
-pub(crate) use compress::decompress;
+pub(crate) use compress::{MAX_RAW, decompress};
 pub(crate) use cursor::SstCursor;
 pub(crate) use file::{DroppedFiles, Section, Sst};
 pub(crate) use writer::SstWriter;
 
 pub(crate) const FOOTER: usize = 64;
-const TRAILER: usize = 9;
+pub(crate) const TRAILER: usize = 9;
 const MAGIC: &[u8; 4] = b"TMSS";
 /// An index partition ends at this size.
 const PARTITION_BYTES: usize = 4096;
@@ -126,7 +126,12 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    const BYTES: usize = 12;
+    pub(crate) const BYTES: usize = 12;
+
+    /// Where the block ends.
+    fn end(self) -> u64 {
+        self.offset.saturating_add(u64::from(self.length))
+    }
 
     fn encode(self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
@@ -135,7 +140,7 @@ impl Handle {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             offset: u64::from_le_bytes(*bytes.first_chunk()?),
             length: u32::from_le_bytes(*bytes.get(8..)?.first_chunk()?),

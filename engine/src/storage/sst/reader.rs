@@ -17,6 +17,7 @@ use crate::storage::objects::FORMAT;
 use crate::storage::ranges::RangeDelete;
 
 pub(crate) const NOT_THE_MANIFESTS: &str = "properties are not those of the manifest";
+pub(crate) const RANGES_OVERLAP: &str = "range deletes are no disjoint pieces in order";
 pub(crate) const SECTION_MISSING: &str = "a section is missing";
 
 /// What is wrong in a file, and where.

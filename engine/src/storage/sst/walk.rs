@@ -1,6 +1,7 @@
 //! Walks all of a section, in order, checks how it is built, and goes on after damage: for those who look into files.
 //!
-//! **Invariants**: every block that the indexes name is loaded once; of a damaged one, what comes before the damage is shown.
+//! **Invariants**: every block that the indexes name is loaded once; of a damaged one, what comes before the damage is shown. Data
+//! blocks follow each other in the file, and so do partitions: a walk takes time with the file's length, whatever its bytes.
 
 use super::Handle;
 use super::audit::Entries;
@@ -40,6 +41,8 @@ pub(crate) fn walk<E>(
         reader,
         visit,
         floor: Vec::new(),
+        partitions_end: 0,
+        blocks_end: 0,
     };
     walk.section(top)
 }
@@ -49,7 +52,22 @@ struct Walk<'a, E> {
     visit: &'a mut dyn FnMut(Event<'_>) -> Result<(), E>,
     /// The fence of the block before: at or below all that follows.
     floor: Vec<u8>,
+    /// Where the partition and the block before end.
+    partitions_end: u64,
+    blocks_end: u64,
 }
+
+/// Whether a block is at `end` or after it; `end` is then the block's.
+fn follows(end: &mut u64, handle: Handle, reader: &Reader<'_>) -> bool {
+    let follows = *end <= handle.offset;
+    // What is not in the file is told when it is read.
+    if follows && handle.end() <= reader.bytes() {
+        *end = handle.end();
+    }
+    follows
+}
+
+const BEHIND: &str = "names a block that does not follow the one before";
 
 impl<E> Walk<'_, E> {
     fn section(&mut self, top: Handle) -> Result<(), E> {
@@ -72,7 +90,9 @@ impl<E> Walk<'_, E> {
             handle,
             filter,
         })?;
-        if let Some(mut blocks) = self.open(handle, INDEX_RESTARTS)? {
+        if !follows(&mut self.partitions_end, handle, self.reader) {
+            self.damage(top, BEHIND)?;
+        } else if let Some(mut blocks) = self.open(handle, INDEX_RESTARTS)? {
             let whole = loop {
                 match self.step(&mut blocks, handle)? {
                     Some(true) => self.block(blocks.key(), blocks.stored().bytes, handle)?,
@@ -93,7 +113,9 @@ impl<E> Walk<'_, E> {
             return self.damage(partition, "an entry of a partition is too short");
         };
         (self.visit)(Event::Block { fence, handle })?;
-        if let Some(mut entries) = self.open(handle, DATA_RESTARTS)? {
+        if !follows(&mut self.blocks_end, handle, self.reader) {
+            self.damage(partition, BEHIND)?;
+        } else if let Some(mut entries) = self.open(handle, DATA_RESTARTS)? {
             let mut inside = true;
             while self.step(&mut entries, handle)? == Some(true) {
                 let (key, stored) = (entries.key(), entries.stored());

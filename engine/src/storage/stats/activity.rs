@@ -39,9 +39,9 @@ impl TabletActivity {
         self.started.elapsed()
     }
 
-    /// Notes a page or value that looks into the tablet.
-    pub(crate) fn read(&self) {
-        self.reads.note(self.elapsed());
+    /// Notes a page or value that looks into the tablet, now.
+    pub(crate) fn read(&self, now: Instant) {
+        self.reads.note(now.saturating_duration_since(self.started));
     }
 
     /// Notes a row's mutations that were put into the active memtables.

@@ -1,6 +1,8 @@
 //! The hazards of a single server, by their number in the design's list: scenarios in which a store like this loses or invents
 //! data.
 
+mod filters;
+
 use tablemount_api::{CellCheck, MutateRequest, RowMutation};
 
 use super::*;

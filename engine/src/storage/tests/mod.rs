@@ -3,6 +3,7 @@
 mod compactions;
 mod dump;
 mod everything;
+mod fixture;
 mod hazards;
 mod hold;
 mod linear;
@@ -27,6 +28,7 @@ use tablemount_api::{
     Timestamp,
 };
 
+use super::ids::Ids;
 use super::open;
 use super::sim::SimDisk;
 use super::store::{Options, Store};
@@ -80,6 +82,7 @@ fn options() -> Options {
         in_memory_budget_bytes: 1 << 20,
         compaction_threads: 2,
         compaction_bytes_per_second: 0,
+        ids: Ids::default(),
     }
 }
 
@@ -323,6 +326,10 @@ fn text_of(cell: &Cell) -> (i64, String) {
 }
 
 fn read_lines(store: &Store, request: &ReadRequest) -> Result<Vec<ReadLine>> {
+    read_table(store, &table(), request)
+}
+
+fn read_table(store: &Store, name: &TableName, request: &ReadRequest) -> Result<Vec<ReadLine>> {
     let lines: Arc<Mutex<Result<Vec<ReadLine>>>> = Arc::new(Mutex::new(Ok(Vec::new())));
     let sink = lines.clone();
     let take = Box::new(move |batch: Result<Batch>| {
@@ -336,7 +343,7 @@ fn read_lines(store: &Store, request: &ReadRequest) -> Result<Vec<ReadLine>> {
     });
     Page::new(
         store,
-        store.table(&table())?,
+        store.table(name)?,
         request,
         Duration::from_secs(60),
         take,

@@ -1,6 +1,8 @@
 //! Random schedules against the model: writes, deletes of every kind, read-modify-writes, reads in both directions and at times,
 //! flushes, compactions, schema changes, reopenings and crashes, from a seed. What is visible must be what the model shows.
 
+mod gets;
+
 use tablemount_api::{
     BloomFilter, CellCheck, CellContent, CompressionScope, DeleteRows, Hold, Position,
 };
@@ -14,6 +16,8 @@ use crate::storage::sim::Random;
 /// Schedules of a plain run; `TABLEMOUNT_MODEL_SCHEDULES` sets another number.
 const SCHEDULES: u64 = 300;
 const STEPS: u64 = 120;
+/// Gets with each read.
+const GETS: u64 = 4;
 
 const ROWS: [&str; 7] = ["a", "a\0", "a\0b", "b", "ba", "m", "z\u{ff}"];
 const QUALIFIERS: [&str; 5] = ["", "q", "q\0", "qq", "r"];
@@ -94,7 +98,10 @@ impl Schedule {
             0..44 => self.mutate(),
             44 => self.delete_rows(),
             45..60 => self.commit(),
-            60..88 => self.read(),
+            60..88 => {
+                self.read();
+                (0..GETS).for_each(|_| self.get());
+            }
             88..92 => self.flush(),
             92..94 => self.compact(),
             94..95 => self.compact_fully(),
@@ -312,14 +319,18 @@ impl Schedule {
     }
 }
 
-fn mutation(random: &mut Random) -> Mutation {
-    let name = family(random.word(&["all", "one", "three", "young"]));
-    let q = qualifier(random.word(&QUALIFIERS));
-    let time = |random: &mut Random| match random.below(3) {
+/// A timestamp that a mutation may have.
+fn time(random: &mut Random) -> Timestamp {
+    match random.below(3) {
         0 => Timestamp(random.below(8) as i64),
         1 => Timestamp(1_700_000_000 * SECOND + random.below(600) as i64 * SECOND),
         _ => Timestamp(1_700_000_000 * SECOND + random.below(6) as i64 * SECOND),
-    };
+    }
+}
+
+fn mutation(random: &mut Random) -> Mutation {
+    let name = family(random.word(&["all", "one", "three", "young"]));
+    let q = qualifier(random.word(&QUALIFIERS));
     match random.below(20) {
         0..9 => {
             let text = random.below(5).to_string().repeat(

@@ -14,7 +14,9 @@ use crate::storage::cache::Shared;
 use crate::storage::entry::{Kind, Large, Packed, Stored};
 use crate::storage::keys;
 use crate::storage::ranges::RangeSet;
-use crate::storage::sst::reader::{Cause, Fault, NOT_THE_MANIFESTS, Reader, SECTION_MISSING};
+use crate::storage::sst::reader::{
+    Cause, Fault, NOT_THE_MANIFESTS, RANGES_OVERLAP, Reader, SECTION_MISSING,
+};
 use crate::storage::sst::walk::{Event, walk};
 use crate::storage::sst::{FOOTER, FileMeta, Handle, Properties, bloom};
 use crate::storage::wide::{self, WideDelete};
@@ -322,12 +324,8 @@ impl Check<'_> {
         };
         self.bytes += u64::from(place.length);
         self.blocks += u64::from(place.length > 0);
-        let set = RangeSet::new(&deletes);
-        if set.pieces() != deletes {
-            self.once(
-                place.offset,
-                "range deletes are no disjoint pieces in order",
-            );
+        if RangeSet::of_pieces(deletes.clone()).is_none() {
+            self.once(place.offset, RANGES_OVERLAP);
         }
         let inside = deletes.iter().all(|delete| {
             let to = (delete.to.as_ref(), self.rows.to.as_ref());

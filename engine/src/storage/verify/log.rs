@@ -70,7 +70,7 @@ impl Verifier<'_> {
                     "{what}: tablet {tablet}, sequence number {sequence}"
                 ));
             }
-            last = record.first_sequence + (record.entries.len() as u64).saturating_sub(1);
+            last = record.last_sequence();
         };
         let stop = OnCorruption::StopThere;
         let fault = match replay(&self.disk, server.log, server.segment, stop, sink) {

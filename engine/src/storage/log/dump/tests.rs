@@ -197,23 +197,6 @@ fn groups_that_hold_no_records_or_come_out_of_order_are_told() {
     );
 }
 
-#[test]
-fn the_search_for_groups_is_bounded() {
-    let mut bytes = SEGMENT.encode().to_vec();
-    for _ in 0..64 {
-        bytes.extend_from_slice(b"TMLG\x10\0\0\0");
-    }
-    let bytes = Bytes::from(bytes);
-    let mut dump = Dump {
-        bytes: &bytes,
-        out: &mut Vec::new(),
-        damaged: 0,
-        search: 20 * (GROUP_HEADER + 16),
-    };
-    dump.groups(&SEGMENT).expect("written");
-    assert_eq!((dump.damaged, dump.search), (1, 0));
-}
-
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000), header: bool) {
