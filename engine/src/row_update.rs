@@ -103,6 +103,17 @@ impl<'a> RowUpdate<'a> {
                 qualifier,
                 value,
             } => self.append(family, qualifier, &value.0)?,
+            Mutation::Merge {
+                family,
+                qualifier,
+                timestamp,
+                value,
+            } => self.merge(
+                family,
+                qualifier,
+                timestamp.unwrap_or(self.timestamp),
+                &value.0,
+            )?,
             _ => {
                 if mutation_reads(self.schema, mutation) {
                     self.fence(mutation)?;
@@ -174,6 +185,47 @@ impl<'a> RowUpdate<'a> {
         value.extend_from_slice(&head);
         value.extend_from_slice(tail);
         self.put(info.id, family, qualifier, old, value.freeze());
+        Ok(())
+    }
+
+    /// Merges an input into the cell of an aggregate family at the timestamp.
+    fn merge(
+        &mut self,
+        family: &FamilyName,
+        qualifier: &Qualifier,
+        timestamp: Timestamp,
+        input: &[u8],
+    ) -> Result<()> {
+        let info = self.schema.family(family)?;
+        let number = |bytes: &[u8]| {
+            let bytes = bytes.try_into().map_err(|_| {
+                Error::Invalid(format!(
+                    "column {family}:{}: {} bytes are no integer; it has 8",
+                    name::encode(qualifier.bytes()),
+                    bytes.len()
+                ))
+            });
+            bytes.map(i64::from_be_bytes)
+        };
+        let mut value = number(input)?;
+        let mut cursor = self.cursor(info, qualifier)?;
+        while let Some(cell) = cursor.next_cell()?
+            && cell.timestamp >= timestamp
+        {
+            if cell.timestamp == timestamp
+                && let Some(aggregate) = info.schema.aggregate
+            {
+                value = aggregate.merge(number(&cell.value)?, value);
+            }
+        }
+        self.entries.push(Entry {
+            family: info.id,
+            op: Op::Put {
+                qualifier: qualifier.bytes().clone(),
+                timestamp,
+                value: Bytes::copy_from_slice(&value.to_be_bytes()),
+            },
+        });
         Ok(())
     }
 

@@ -200,6 +200,9 @@ fn update_bytes(row: &RowMutation) -> u64 {
         }
         | Mutation::Append {
             qualifier, value, ..
+        }
+        | Mutation::Merge {
+            qualifier, value, ..
         } => qualifier.bytes().len() + value.0.len(),
         _ => 0,
     });
@@ -477,6 +480,9 @@ fn brings_no_timestamp(mutation: &Mutation) -> bool {
         Mutation::Put {
             timestamp: None,
             ..
+        } | Mutation::Merge {
+            timestamp: None,
+            ..
         }
     )
 }
@@ -548,9 +554,9 @@ pub(crate) fn push_plain(
             .families
             .iter()
             .try_for_each(|family| push(&family.schema.name, Op::DeleteFamily)),
-        Mutation::Increment { .. } | Mutation::Append { .. } => Err(Error::Invalid(
-            "increment and append read before they write".to_owned(),
-        )),
+        Mutation::Increment { .. } | Mutation::Append { .. } | Mutation::Merge { .. } => Err(
+            Error::Invalid("increment, append and merge read before they write".to_owned()),
+        ),
     }
 }
 
@@ -568,7 +574,7 @@ fn reads(schema: &Schema, row: &RowMutation) -> bool {
 pub(crate) fn mutation_reads(schema: &Schema, mutation: &Mutation) -> bool {
     let counts = |family: &FamilyName| schema.family(family).is_ok_and(counts_versions);
     match mutation {
-        Mutation::Increment { .. } | Mutation::Append { .. } => true,
+        Mutation::Increment { .. } | Mutation::Append { .. } | Mutation::Merge { .. } => true,
         Mutation::DeleteCell { family, .. } => counts(family),
         Mutation::DeleteColumn {
             family,
@@ -636,6 +642,12 @@ pub(crate) fn check_mutation(
             family,
             qualifier,
             value,
+        }
+        | Mutation::Merge {
+            family,
+            qualifier,
+            value,
+            ..
         } => (family, qualifier, value.0.len()),
         Mutation::Increment {
             family, qualifier, ..
@@ -649,8 +661,29 @@ pub(crate) fn check_mutation(
         Mutation::DeleteFamily { family } => (family, &none, 0),
         Mutation::DeleteRow {} => return Ok((0, 0)),
     };
-    check_value(table.name.as_str(), schema.family(family)?, value)?;
+    let family = schema.family(family)?;
+    check_value(table.name.as_str(), family, value)?;
+    check_aggregate(mutation, family, value)?;
     Ok((qualifier.bytes().len(), value))
+}
+
+/// Checks that cells of an aggregate family are merged into, and no others.
+fn check_aggregate(mutation: &Mutation, family: &FamilyInfo, value: usize) -> Result<()> {
+    let name = &family.schema.name;
+    match (mutation, family.schema.aggregate) {
+        (Mutation::Merge { .. }, None) => Err(Error::Invalid(format!(
+            "column family \"{name}\" is not an aggregate family: nothing can be merged into its cells"
+        ))),
+        (Mutation::Merge { .. }, Some(_)) if value != 8 => Err(Error::Invalid(format!(
+            "column family \"{name}\": input of {value} bytes; an integer has 8"
+        ))),
+        (Mutation::Put { .. } | Mutation::Increment { .. } | Mutation::Append { .. }, Some(_)) => {
+            Err(Error::Invalid(format!(
+                "column family \"{name}\" is an aggregate family: its cells are only merged into"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks a value's length against its family's limit.

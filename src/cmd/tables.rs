@@ -18,7 +18,7 @@ use crate::output::{self, Output};
 
 mod family;
 
-use family::{BLOOM_FILTERS, COMPRESSIONS, family, word};
+use family::{AGGREGATES, BLOOM_FILTERS, COMPRESSIONS, family, word};
 
 /// List tables, describe one, make or drop one
 #[derive(Debug, clap::Args)]
@@ -164,6 +164,7 @@ fn describe(table: &TableInfo) -> anyhow::Result<()> {
         "BLOCK CACHE",
         "IN MEMORY",
         "MAX VALUE",
+        "AGGREGATE",
     ];
     let families = table.families.iter().map(|family| columns(&family.schema));
     writeln!(std::io::stdout())?;
@@ -186,6 +187,7 @@ fn columns(schema: &FamilySchema) -> Vec<String> {
         block_bytes,
         in_memory,
         max_value_bytes,
+        aggregate,
     } = schema;
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let compression = word(*compression, &COMPRESSIONS);
@@ -201,6 +203,9 @@ fn columns(schema: &FamilySchema) -> Vec<String> {
         yes_or_no(*block_cache),
         yes_or_no(*in_memory),
         max_value_bytes.to_string(),
+        aggregate
+            .map_or("-", |aggregate| word(aggregate, &AGGREGATES))
+            .to_owned(),
     ]
 }
 

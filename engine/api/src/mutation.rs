@@ -77,6 +77,19 @@ pub enum Mutation {
         /// What to append.
         value: Base64,
     },
+    /// Merges an input into a cell of an aggregate family, by the family's way of merging.
+    Merge {
+        /// The column family.
+        family: FamilyName,
+        /// The qualifier; absent is empty.
+        #[serde(default)]
+        qualifier: Qualifier,
+        /// Which cell, in microseconds; absent: the server's time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timestamp: Option<Timestamp>,
+        /// The input: an 8-byte big-endian integer.
+        value: Base64,
+    },
 }
 
 /// A condition on a row's column, checked under the row's lock.

@@ -58,6 +58,29 @@ pub enum BloomFilter {
     RowColumn,
 }
 
+/// What a family's cells are merged by: each holds a 64-bit integer, 8 bytes big-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Aggregate {
+    /// Their sum; wraps at the ends.
+    Sum,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+impl Aggregate {
+    /// What two inputs come to.
+    pub fn merge(self, one: i64, other: i64) -> i64 {
+        match self {
+            Self::Sum => one.wrapping_add(other),
+            Self::Min => one.min(other),
+            Self::Max => one.max(other),
+        }
+    }
+}
+
 /// One reason to collect a version: all conditions that are set must hold.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
@@ -122,6 +145,9 @@ pub struct FamilySchema {
     /// The longest value, 1 to 104,857,600 bytes (the default).
     #[serde(default = "default_max_value_bytes")]
     pub max_value_bytes: u32,
+    /// Cells are changed by merging inputs into them, and only so. Cannot be changed afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<Aggregate>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -164,6 +190,7 @@ impl FamilySchema {
             block_bytes: Self::DEFAULT_BLOCK_BYTES,
             in_memory: false,
             max_value_bytes: Self::MAX_VALUE_BYTES,
+            aggregate: None,
         }
     }
 
@@ -247,6 +274,9 @@ pub struct PutTable {
     /// The owner marker to set; absent: it stays as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
+    /// Whether the table is protected from being dropped; absent: as it is, at first not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_protection: Option<bool>,
     /// Only if the table's version is this; 0: only if there is no such table. Absent: whatever it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_version: Option<u64>,
@@ -352,6 +382,9 @@ pub struct TableInfo {
     /// Which object outside the engine declares the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
+    /// Whether the table is protected from being dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deletion_protection: bool,
 }
 
 /// `GET /v1/tables`.

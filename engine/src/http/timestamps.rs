@@ -55,7 +55,7 @@ impl Timestamps for MutateRequest {
             .iter()
             .flat_map(|row| &row.mutations)
             .try_for_each(|mutation| match mutation {
-                Mutation::Put { timestamp, .. } => {
+                Mutation::Put { timestamp, .. } | Mutation::Merge { timestamp, .. } => {
                     timestamp.map_or(Ok(()), |timestamp| check("timestamp", timestamp))
                 }
                 Mutation::DeleteCell { timestamp, .. } => check("timestamp", *timestamp),

@@ -87,6 +87,7 @@ impl MemoryEngine {
                 .collect(),
             splits,
             owner: body.owner,
+            deletion_protection: body.deletion_protection.unwrap_or_default(),
         }
     }
 

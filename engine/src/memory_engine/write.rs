@@ -28,7 +28,9 @@ impl Table {
         row.mutations
             .iter()
             .try_for_each(|mutation| match mutation {
-                Mutation::Put { family, value, .. } | Mutation::Append { family, value, .. } => {
+                Mutation::Put { family, value, .. }
+                | Mutation::Append { family, value, .. }
+                | Mutation::Merge { family, value, .. } => {
                     self.check_length(self.family(family)?, value.0.len())
                 }
                 Mutation::DeleteCell { family, .. }
@@ -169,6 +171,9 @@ impl Table {
                 return self
                     .rewrite(row, family, qualifier, joined.into(), (given, now))
                     .map(Some);
+            }
+            Mutation::Merge { .. } => {
+                return Err(Error::Invalid("merges are not modelled".to_owned()));
             }
         }
         Ok(None)

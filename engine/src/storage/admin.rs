@@ -65,6 +65,7 @@ impl Store {
                 })
                 .collect(),
             owner: body.owner.clone(),
+            deletion_protection: body.deletion_protection.unwrap_or_default(),
         };
         self.objects
             .create_numbered(&schema_folder(uid), 1, &record)?;
@@ -154,7 +155,11 @@ impl Store {
         let schema = table.schema();
         check_splits(table, body)?;
         let record = changed(table, &schema, body, self.epoch)?;
-        if record.families == schema.record.families && record.owner == schema.record.owner {
+        let unchanged = SchemaRecord {
+            epoch: self.epoch,
+            ..schema.record.clone()
+        };
+        if record == unchanged {
             return Ok(());
         }
         let version = schema.version + 1;
@@ -201,6 +206,11 @@ impl Store {
             return Err(Error::Conflict(format!(
                 "table \"{name}\" has uid {}, not {uid}",
                 table.uid
+            )));
+        }
+        if table.schema().record.deletion_protection {
+            return Err(Error::Precondition(format!(
+                "table \"{name}\" is protected from being dropped (deletionProtection)"
             )));
         }
         self.change_catalog(&mut admin, |tables| {
@@ -274,6 +284,12 @@ fn changed(table: &Table, schema: &Schema, body: &PutTable, epoch: u64) -> Resul
             .iter()
             .find(|wanted| wanted.name == family.schema.name)
         {
+            Some(wanted) if wanted.aggregate != family.schema.aggregate => {
+                let (table, family) = (&table.name, &family.schema.name);
+                return Err(Error::Precondition(format!(
+                    "table \"{table}\", column family \"{family}\": its aggregate cannot change; drop it and make it again"
+                )));
+            }
             Some(wanted) => family.schema = wanted.clone(),
             None => {
                 let (table, family) = (&table.name, &family.schema.name);
@@ -299,6 +315,9 @@ fn changed(table: &Table, schema: &Schema, body: &PutTable, epoch: u64) -> Resul
     }
     if let Some(owner) = &body.owner {
         record.owner = Some(owner.clone());
+    }
+    if let Some(protection) = body.deletion_protection {
+        record.deletion_protection = protection;
     }
     Ok(record)
 }

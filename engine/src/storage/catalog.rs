@@ -76,6 +76,8 @@ pub(crate) struct SchemaRecord {
     pub(crate) families: Vec<FamilyInfo>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Owner>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) deletion_protection: bool,
 }
 
 /// `tablets/<id>/manifest/<n>`.

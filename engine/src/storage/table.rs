@@ -106,6 +106,7 @@ impl Table {
                 .filter_map(|tablet| tablet.start.clone())
                 .collect(),
             owner: record.owner.clone(),
+            deletion_protection: record.deletion_protection,
         }
     }
 }

@@ -4,11 +4,18 @@
 
 use anyhow::{anyhow, bail};
 use tablemount_api::{
-    BloomFilter, Compression, CompressionScope, FamilyName, FamilySchema, GcClause, GcRule,
+    Aggregate, BloomFilter, Compression, CompressionScope, FamilyName, FamilySchema, GcClause,
+    GcRule,
 };
 
 const SETTINGS: &str = "maxVersions, maxAgeSeconds, inMemory, compression, compressionScope, blockBytes, bloomFilter, blockCache, \
-     maxValueBytes";
+     maxValueBytes, aggregate";
+
+pub(super) const AGGREGATES: [(&str, Aggregate); 3] = [
+    ("sum", Aggregate::Sum),
+    ("min", Aggregate::Min),
+    ("max", Aggregate::Max),
+];
 
 pub(super) const COMPRESSIONS: [(&str, Compression); 4] = [
     ("none", Compression::None),
@@ -72,6 +79,7 @@ fn apply(setting: &str, family: &mut FamilySchema, clause: &mut GcClause) -> any
         "bloomFilter" => family.bloom_filter = choose(name, value, &BLOOM_FILTERS)?,
         "blockCache" => family.block_cache = switch(name, value)?,
         "maxValueBytes" => family.max_value_bytes = number(name, value)?,
+        "aggregate" => family.aggregate = Some(choose(name, value, &AGGREGATES)?),
         _ => bail!("unknown setting {name:?} (settings: {SETTINGS})"),
     }
     Ok(())
@@ -113,7 +121,7 @@ mod tests {
         let named = |name| FamilySchema::new(FamilyName::new(name).expect("name"));
         assert_eq!(family("info").expect("family"), named("info"));
         let set = "text:maxVersions=3,maxAgeSeconds=60,inMemory,compression=zstd,compressionScope=record,blockBytes=8192,\
-                   bloomFilter=rowColumn,blockCache=false,maxValueBytes=9";
+                   bloomFilter=rowColumn,blockCache=false,maxValueBytes=9,aggregate=max";
         let clause = |max_versions, max_age_micros| GcClause {
             max_versions,
             max_age_micros,
@@ -129,6 +137,7 @@ mod tests {
                 block_bytes: 8192,
                 in_memory: true,
                 max_value_bytes: 9,
+                aggregate: Some(Aggregate::Max),
                 ..named("text")
             }
         );
