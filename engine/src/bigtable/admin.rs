@@ -13,7 +13,7 @@ use super::proto::admin::bigtable_table_admin_server::BigtableTableAdmin;
 use super::proto::admin::{self, table};
 use super::proto::longrunning::Operation;
 use super::row_set::row_key;
-use super::{Served, gc_rule, names, operations};
+use super::{Served, gc_rule, names, operations, value_type};
 use crate::{Error, Result};
 
 /// A change that meets another one begins anew so often.
@@ -107,6 +107,7 @@ impl BigtableTableAdmin for TableAdmin {
         let body = PutTable {
             families: families.collect::<Result<_>>()?,
             splits: splits.collect::<Result<_>>()?,
+            deletion_protection: Some(asked.deletion_protection),
             if_version: Some(0),
             ..PutTable::default()
         };
@@ -175,12 +176,19 @@ impl BigtableTableAdmin for TableAdmin {
         let request = request.into_inner();
         let asked = request.table.unwrap_or_default();
         let paths = request.update_mask.unwrap_or_default().paths;
-        if let Some(path) = paths.first() {
+        if paths.is_empty() {
+            return Err(Error::Invalid("update_mask names nothing".to_owned()).into());
+        }
+        if let Some(path) = paths.iter().find(|path| *path != "deletion_protection") {
             return Err(Status::unimplemented(format!(
                 "UpdateTable of {path} is not served by Tablemount"
             )));
         }
-        let (_, info) = self.table(&asked.name)?;
+        let protect = |body: &mut PutTable| {
+            body.deletion_protection = Some(asked.deletion_protection);
+            Ok(())
+        };
+        let info = self.change(&asked.name, protect).await?;
         let name = asked.name;
         let metadata = admin::UpdateTableMetadata {
             name: name.clone(),
@@ -280,11 +288,8 @@ impl BigtableTableAdmin for TableAdmin {
 /// A family as it is to be made.
 fn schema(name: &str, family: &admin::ColumnFamily) -> Result<FamilySchema> {
     let mut schema = FamilySchema::new(FamilyName::new(name)?);
-    if family.value_type.is_some() {
-        return Err(Error::Invalid(format!(
-            "column family \"{name}\": value_type is not served yet"
-        )));
-    }
+    schema.aggregate = value_type::aggregate(family.value_type.as_ref())
+        .map_err(|error| error.context(format!("column family \"{name}\"")))?;
     schema.gc_rule = gc_rule::from_proto(family.gc_rule.as_ref())
         .map_err(|error| error.context(format!("column family \"{name}\"")))?;
     Ok(schema)
@@ -329,6 +334,7 @@ fn modify(
 fn described(name: &str, info: &TableInfo, view: table::View) -> admin::Table {
     let mut table = admin::Table {
         name: name.to_owned(),
+        deletion_protection: view != table::View::NameOnly && info.deletion_protection,
         ..admin::Table::default()
     };
     if matches!(view, table::View::SchemaView | table::View::Full) {
@@ -337,7 +343,7 @@ fn described(name: &str, info: &TableInfo, view: table::View) -> admin::Table {
             let schema = &family.schema;
             let described = admin::ColumnFamily {
                 gc_rule: gc_rule::to_proto(&schema.gc_rule),
-                ..admin::ColumnFamily::default()
+                value_type: schema.aggregate.map(value_type::of),
             };
             (schema.name.to_string(), described)
         });

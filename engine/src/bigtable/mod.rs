@@ -23,6 +23,7 @@ mod row_set;
 mod row_visit;
 mod samples;
 mod status;
+mod value_type;
 
 use std::sync::Arc;
 

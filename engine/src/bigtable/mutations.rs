@@ -66,8 +66,18 @@ fn mutation(mutation: v2::Mutation) -> Result<Mutation> {
             family: family(delete.family_name)?,
         }),
         Some(Kind::DeleteFromRow(_)) => Ok(Mutation::DeleteRow {}),
-        Some(Kind::AddToCell(add)) => Err(no_aggregate(&add.family_name)),
-        Some(Kind::MergeToCell(merge)) => Err(no_aggregate(&merge.family_name)),
+        Some(Kind::AddToCell(add)) => merge(
+            add.family_name,
+            add.column_qualifier,
+            add.timestamp,
+            add.input,
+        ),
+        Some(Kind::MergeToCell(merging)) => merge(
+            merging.family_name,
+            merging.column_qualifier,
+            merging.timestamp,
+            merging.input,
+        ),
     }
 }
 
@@ -105,10 +115,39 @@ fn rule(rule: v2::ReadModifyWriteRule) -> Result<Mutation> {
     }
 }
 
-fn no_aggregate(family: &str) -> Error {
-    Error::Invalid(format!(
-        "column family \"{family}\" is not an aggregate family"
-    ))
+/// AddToCell and MergeToCell: the state of an aggregate of integers is an integer as its inputs are.
+fn merge(
+    family_name: String,
+    column: Option<v2::Value>,
+    time: Option<v2::Value>,
+    input: Option<v2::Value>,
+) -> Result<Mutation> {
+    use v2::value::Kind;
+    let kind = |value: Option<v2::Value>| value.and_then(|value| value.kind);
+    let column = match kind(column) {
+        None => Bytes::new(),
+        Some(Kind::RawValue(bytes)) => bytes,
+        Some(_) => return Err(Error::Invalid("column_qualifier is no raw_value".to_owned())),
+    };
+    let time = match kind(time) {
+        None => None,
+        Some(Kind::RawTimestampMicros(-1)) => None,
+        Some(Kind::RawTimestampMicros(micros)) => Some(timestamp(micros)?),
+        Some(_) => {
+            return Err(Error::Invalid("timestamp is no raw_timestamp_micros".to_owned()));
+        }
+    };
+    let value = match kind(input) {
+        Some(Kind::IntValue(number)) => Bytes::copy_from_slice(&number.to_be_bytes()),
+        Some(Kind::RawValue(bytes)) => bytes,
+        _ => return Err(Error::Invalid("input is neither int_value nor raw_value".to_owned())),
+    };
+    Ok(Mutation::Merge {
+        family: family(family_name)?,
+        qualifier: qualifier(column)?,
+        timestamp: time,
+        value: Base64(value),
+    })
 }
 
 fn family(name: String) -> Result<FamilyName> {
