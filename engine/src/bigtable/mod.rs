@@ -17,6 +17,7 @@ mod instances;
 mod mutations;
 mod names;
 mod operations;
+mod policies;
 pub(crate) mod proto;
 mod read_rows;
 mod row_set;

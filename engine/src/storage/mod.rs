@@ -38,6 +38,7 @@ pub(crate) mod pressure;
 pub(crate) mod random;
 mod ranges;
 mod rate;
+pub(crate) mod resources;
 mod rewrite;
 mod room;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::catalog::{
 };
 use super::disk::Disk;
 use super::hold::HOLD;
+use super::resources::RESOURCES;
 use super::log::frame::SegmentHeader;
 use super::log::recovery::{OnCorruption, Recovered, replay};
 use super::log::segment::{Segment, remove_segment};
@@ -61,11 +62,13 @@ pub(crate) fn open(
         .newest::<Catalog>(CATALOG)?
         .ok_or_else(|| missing(CATALOG))?;
     let hold = objects.newest(HOLD)?.unwrap_or_default();
+    let resources = objects.newest(RESOURCES)?.unwrap_or_default();
     let my_epoch = if read_only { epoch } else { epoch + 1 };
     let mut store = Store::new(
         disk, objects, clock, options, store_id, my_epoch, server.log, catalog,
     );
     *store.hold.get_mut() = hold;
+    *store.resources.get_mut() = resources;
     store.load_tables()?;
     let on_corruption = if read_only {
         OnCorruption::StopThere

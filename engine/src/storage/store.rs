@@ -25,6 +25,7 @@ use super::log::{Appended, CommitLog, Record};
 use super::objects::Objects;
 use super::pressure::Brake;
 use super::rate::Rate;
+use super::resources::ResourcesState;
 use super::sst::{DroppedFiles, FileMeta, Sst};
 use super::stats::ServerActivity;
 use super::table::Table;
@@ -70,6 +71,7 @@ pub(crate) struct Store {
     pub(crate) admin: Mutex<(u64, Catalog)>,
     /// Held shared by whoever collects or removes, until that is done.
     pub(crate) hold: RwLock<HoldState>,
+    pub(crate) resources: Mutex<ResourcesState>,
     pub(crate) next_file: AtomicU64,
     pub(crate) dropped: DroppedFiles,
     /// Block cache and open files.
@@ -134,6 +136,7 @@ impl Store {
             tables: ArcSwap::default(),
             admin: Mutex::new(catalog),
             hold: RwLock::default(),
+            resources: Mutex::default(),
             next_file: AtomicU64::new(1),
             dropped: DroppedFiles::default(),
             in_memory_bytes: Arc::default(),

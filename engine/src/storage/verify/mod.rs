@@ -24,6 +24,7 @@ use super::catalog::{
 };
 use super::disk::Disk;
 use super::hold::{HOLD, HoldRecord};
+use super::resources::{RESOURCES, ResourcesRecord};
 use super::keys;
 use super::objects::{self, Objects, numbered};
 use crate::verify::{Finding, Summary};
@@ -108,6 +109,7 @@ impl Verifier<'_> {
         }
         let before = self.objects.list(TABLETS)?;
         self.newest::<HoldRecord>(HOLD)?;
+        self.newest::<ResourcesRecord>(RESOURCES)?;
         match self.newest::<Catalog>(CATALOG)? {
             Newest::Sound(number, catalog) => {
                 self.catalog(&numbered(CATALOG, number), &catalog)?;
