@@ -11,9 +11,10 @@ use tonic::{Request, Response, Status};
 
 use super::proto::admin::bigtable_table_admin_server::BigtableTableAdmin;
 use super::proto::admin::{self, table};
+use super::proto::google::iam::v1 as iam;
 use super::proto::longrunning::Operation;
 use super::row_set::row_key;
-use super::{Served, gc_rule, names, operations, value_type};
+use super::{Served, gc_rule, names, operations, policies, settings, value_type};
 use crate::{Error, Result};
 
 /// A change that meets another one begins anew so often.
@@ -38,6 +39,50 @@ impl TableAdmin {
         let (_, table) = names::table(name)?;
         let info = self.served.engine()?.table(&table)?;
         Ok((table, info))
+    }
+
+    /// A table as it is answered.
+    fn described(&self, name: &str, info: &TableInfo, view: table::View) -> Result<admin::Table> {
+        let mut table = described(name, info, view);
+        if matches!(view, table::View::SchemaView | table::View::Full) {
+            settings::describe(&mut table, settings::of(self.served.engine()?.store(), info)?);
+        }
+        Ok(table)
+    }
+
+    /// Changes a table's stored settings, on a thread that may wait for the disk.
+    async fn set_settings(&self, info: &TableInfo, settings: admin::Table) -> Result<()> {
+        let store = self.served.engine()?.store().clone();
+        let uid = info.uid.clone();
+        let set = move || settings::set(&store, &uid, &settings);
+        let set = tokio::task::spawn_blocking(set).await;
+        set.map_err(|error| Error::Io(format!("a change ended: {error}")))?
+    }
+
+    /// Stores the value types that modifications of families bring.
+    async fn set_value_types(
+        &self,
+        info: &TableInfo,
+        modifications: &[admin::modify_column_families_request::Modification],
+    ) -> Result<()> {
+        use admin::modify_column_families_request::modification::Mod;
+        let before = settings::of(self.served.engine()?.store(), info)?;
+        let mut settings = before.clone();
+        for modification in modifications {
+            let mask = modification.update_mask.as_ref();
+            let masked = mask.is_some_and(|mask| mask.paths.iter().any(|path| path == "value_type"));
+            let value_type = match &modification.r#mod {
+                Some(Mod::Create(family)) => family.value_type.as_ref(),
+                Some(Mod::Update(family)) if masked => family.value_type.as_ref(),
+                Some(Mod::Update(_)) => continue,
+                Some(Mod::Drop(_)) | None => None,
+            };
+            settings::set_value_type(&mut settings, &modification.id, value_type);
+        }
+        match settings == before {
+            true => Ok(()),
+            false => self.set_settings(info, settings).await,
+        }
     }
 
     /// A table whose schema may be changed here.
@@ -97,6 +142,7 @@ impl BigtableTableAdmin for TableAdmin {
             ))
             .into());
         }
+        let settings = settings::brought(&asked)?;
         let mut families = asked.column_families.into_iter().collect::<Vec<_>>();
         families.sort_by(|a, b| a.0.cmp(&b.0));
         let families = families.iter().map(|(name, family)| schema(name, family));
@@ -115,11 +161,9 @@ impl BigtableTableAdmin for TableAdmin {
             Err(Error::Conflict(message)) => return Err(Status::already_exists(message)),
             made => made?,
         };
-        Ok(Response::new(described(
-            &instance.table(&name),
-            &info,
-            table::View::SchemaView,
-        )))
+        self.set_settings(&info, settings).await?;
+        let name = instance.table(&name);
+        Ok(Response::new(self.described(&name, &info, table::View::SchemaView)?))
     }
 
     async fn list_tables(
@@ -160,15 +204,23 @@ impl BigtableTableAdmin for TableAdmin {
             table::View::Unspecified => table::View::SchemaView,
             view => view,
         };
-        Ok(Response::new(described(&request.name, &info, view)))
+        Ok(Response::new(self.described(&request.name, &info, view)?))
     }
 
     async fn delete_table(&self, request: Request<admin::DeleteTableRequest>) -> Answer<()> {
         let (table, info) = self.changeable(&request.get_ref().name)?;
+        let settings = settings::of(self.served.engine()?.store(), &info)?;
+        if settings.change_stream_config.is_some() {
+            return Err(Error::Precondition(format!(
+                "table \"{table}\" has a change stream; disable it before the table is deleted"
+            ))
+            .into());
+        }
         let only_this = DropTable {
-            if_uid: Some(info.uid),
+            if_uid: Some(info.uid.clone()),
         };
         self.served.engine()?.drop_table(&table, only_this).await?;
+        self.set_settings(&info, admin::Table::default()).await?;
         Ok(Response::new(()))
     }
 
@@ -179,22 +231,37 @@ impl BigtableTableAdmin for TableAdmin {
         if paths.is_empty() {
             return Err(Error::Invalid("update_mask names nothing".to_owned()).into());
         }
-        if let Some(path) = paths.iter().find(|path| *path != "deletion_protection") {
-            return Err(Status::unimplemented(format!(
-                "UpdateTable of {path} is not served by Tablemount"
-            )));
+        let (_, info) = self.table(&asked.name)?;
+        let before = settings::of(self.served.engine()?.store(), &info)?;
+        let (mut settings, mut protect) = (before.clone(), false);
+        for path in &paths {
+            if path == "deletion_protection" {
+                protect = true;
+            } else if !settings::update(&mut settings, &asked, path, &info)? {
+                return Err(Status::unimplemented(format!(
+                    "UpdateTable of {path} is not served by Tablemount"
+                )));
+            }
         }
-        let protect = |body: &mut PutTable| {
-            body.deletion_protection = Some(asked.deletion_protection);
-            Ok(())
+        let info = match protect {
+            true => {
+                let protect = |body: &mut PutTable| {
+                    body.deletion_protection = Some(asked.deletion_protection);
+                    Ok(())
+                };
+                self.change(&asked.name, protect).await?
+            }
+            false => info,
         };
-        let info = self.change(&asked.name, protect).await?;
+        if settings != before {
+            self.set_settings(&info, settings).await?;
+        }
         let name = asked.name;
         let metadata = admin::UpdateTableMetadata {
             name: name.clone(),
             ..admin::UpdateTableMetadata::default()
         };
-        let table = described(&name, &info, table::View::SchemaView);
+        let table = self.described(&name, &info, table::View::SchemaView)?;
         Ok(Response::new(operations::done(
             format!("operations/{name}"),
             ("google.bigtable.admin.v2.UpdateTableMetadata", &metadata),
@@ -221,11 +288,8 @@ impl BigtableTableAdmin for TableAdmin {
                 Error::Conflict(message) => Status::already_exists(message),
                 error => error.into(),
             })?;
-        Ok(Response::new(described(
-            &request.name,
-            &info,
-            table::View::SchemaView,
-        )))
+        self.set_value_types(&info, &request.modifications).await?;
+        Ok(Response::new(self.described(&request.name, &info, table::View::SchemaView)?))
     }
 
     async fn drop_row_range(&self, request: Request<admin::DropRowRangeRequest>) -> Answer<()> {
@@ -253,6 +317,32 @@ impl BigtableTableAdmin for TableAdmin {
         };
         self.served.engine()?.delete_rows(&table, rows).await?;
         Ok(Response::new(()))
+    }
+
+    async fn get_iam_policy(&self, request: Request<iam::GetIamPolicyRequest>) -> Answer<iam::Policy> {
+        let resource = request.into_inner().resource;
+        self.table(&resource)?;
+        Ok(Response::new(policies::get(self.served.engine()?.store(), &resource)?))
+    }
+
+    async fn set_iam_policy(&self, request: Request<iam::SetIamPolicyRequest>) -> Answer<iam::Policy> {
+        let request = request.into_inner();
+        self.table(&request.resource)?;
+        let store = self.served.engine()?.store().clone();
+        let set = tokio::task::spawn_blocking(move || policies::set(&store, request)).await;
+        let policy = set.map_err(|error| Error::Io(format!("a change ended: {error}")))??;
+        Ok(Response::new(policy))
+    }
+
+    async fn test_iam_permissions(
+        &self,
+        request: Request<iam::TestIamPermissionsRequest>,
+    ) -> Answer<iam::TestIamPermissionsResponse> {
+        let request = request.into_inner();
+        self.table(&request.resource)?;
+        Ok(Response::new(iam::TestIamPermissionsResponse {
+            permissions: request.permissions,
+        }))
     }
 
     async fn generate_consistency_token(
@@ -316,7 +406,16 @@ fn modify(
         },
         Some(Mod::Update(family)) => {
             let at = at.ok_or_else(not_found)?;
-            body.families[at].gc_rule = schema(id, family)?.gc_rule;
+            let wanted = schema(id, family)?;
+            let mask = modification.update_mask.as_ref();
+            let paths = mask.map_or(&[][..], |mask| &mask.paths);
+            // Without a mask it is the rule.
+            if paths.is_empty() || paths.iter().any(|path| path == "gc_rule") {
+                body.families[at].gc_rule = wanted.gc_rule;
+            }
+            if paths.iter().any(|path| path == "value_type") {
+                body.families[at].aggregate = wanted.aggregate;
+            }
             Ok(())
         }
         Some(Mod::Drop(true)) => {

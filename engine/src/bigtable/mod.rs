@@ -23,6 +23,7 @@ mod read_rows;
 mod row_set;
 mod row_visit;
 mod samples;
+mod settings;
 mod status;
 mod value_type;
 

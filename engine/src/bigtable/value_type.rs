@@ -1,4 +1,4 @@
-//! Value types of families: aggregates of 64-bit integers, and plain bytes.
+//! Value types of families: aggregates of 64-bit integers. What else there is are bytes to the engine.
 
 use tablemount_api::Aggregate;
 
@@ -13,9 +13,9 @@ use crate::{Error, Result};
 pub(crate) fn aggregate(value_type: Option<&Type>) -> Result<Option<Aggregate>> {
     let refused = |what: &str| Err(Error::Invalid(format!("value_type: {what}")));
     let aggregate = match value_type.and_then(|value_type| value_type.kind.as_ref()) {
-        None | Some(Kind::BytesType(_)) => return Ok(None),
         Some(Kind::AggregateType(aggregate)) => aggregate,
-        Some(_) => return refused("it is neither bytes nor an aggregate"),
+        // Says how clients read the bytes that are stored.
+        None | Some(_) => return Ok(None),
     };
     let input = aggregate.input_type.as_ref();
     match input.and_then(|input| input.kind.as_ref()) {

@@ -275,6 +275,12 @@ fn changed(table: &Table, schema: &Schema, body: &PutTable, epoch: u64) -> Resul
         epoch,
         ..schema.record.clone()
     };
+    if record.deletion_protection && !body.drop_families.is_empty() {
+        return Err(Error::Precondition(format!(
+            "table \"{}\" is protected from deletion: its column families cannot be dropped (deletionProtection)",
+            table.name
+        )));
+    }
     record
         .families
         .retain(|family| !body.drop_families.contains(&family.schema.name));
