@@ -257,4 +257,4 @@ fn wrapped(out: &mut BytesMut, tag: u8, bytes: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

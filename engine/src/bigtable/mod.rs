@@ -25,6 +25,8 @@ mod row_visit;
 mod samples;
 mod settings;
 mod status;
+#[cfg(test)]
+mod tests;
 mod value_type;
 
 use std::sync::Arc;

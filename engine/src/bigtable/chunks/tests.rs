@@ -55,6 +55,39 @@ fn decoded(messages: Vec<ReadRowsMessage>) -> Vec<Response> {
     messages.into_iter().map(decode).collect()
 }
 
+/// The rows of messages, as a client puts them together: `row f:q@1000=v`, and labels behind the value.
+pub(in crate::bigtable) fn rows_of(messages: Vec<ReadRowsMessage>) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (mut rows, mut row) = (Vec::new(), None::<String>);
+    let (mut family, mut qualifier, mut in_value) = (String::new(), String::new(), false);
+    for chunk in decoded(messages).into_iter().flat_map(|response| response.chunks) {
+        if !chunk.row_key.is_empty() {
+            assert_eq!(row, None, "the row before is committed");
+            row = Some(text(&chunk.row_key));
+        }
+        let row_text = row.as_mut().expect("a row has begun");
+        if let Some(name) = chunk.family_name {
+            assert!(chunk.qualifier.is_some(), "a family begins with its column");
+            family = name;
+        }
+        if let Some(bytes) = &chunk.qualifier {
+            qualifier = text(bytes);
+        }
+        if !in_value {
+            row_text.push_str(&format!(" {family}:{qualifier}@{}=", chunk.timestamp_micros));
+        }
+        row_text.push_str(&text(&chunk.value));
+        in_value = chunk.value_size > 0;
+        chunk.labels.iter().for_each(|label| row_text.push_str(&format!("[{label}]")));
+        if chunk.commit_row {
+            assert!(!in_value, "a row ends after its last value");
+            rows.extend(row.take());
+        }
+    }
+    assert_eq!(row, None, "the last row is committed");
+    rows
+}
+
 #[test]
 fn only_what_changes_is_sent_and_a_row_is_committed_on_its_last_chunk() {
     let mut chunks = chunks();
