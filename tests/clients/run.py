@@ -28,6 +28,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 PYTHON_VERSION = "2.50.2"
 GO_VERSION = "v1.58.0"
 CBT_VERSION = "v1.10.1"
+NODE_VERSION = "7.2.0"
 # One test's time, and a suite's.
 TEST_SECONDS = 120
 SUITE_SECONDS = 900
@@ -222,10 +223,39 @@ def cbt(binary):
     return results
 
 
+def lines_of(said):
+    """Results that a program printed as lines `ok NAME` and `failed NAME: why`."""
+    results = {}
+    for line in said.splitlines():
+        mark, _, rest = line.partition(" ")
+        if mark == "ok":
+            results[rest] = ("passed", "")
+        elif mark == "failed":
+            name, _, why = rest.partition(": ")
+            results[name] = ("failed", why)
+    if not results:
+        sys.exit(f"the suite said nothing of tests:\n{said}")
+    return results
+
+
+def node(binary):
+    def install(folder):
+        shutil.copy(HERE / "node" / "package.json", folder)
+        run("npm", "install", "--no-audit", "--no-fund", "--silent", cwd=folder)
+
+    folder = prepared(f"node-{NODE_VERSION}", install)
+    shutil.copy(HERE / "node" / "flow.mjs", folder)
+    with Engine(binary) as engine:
+        done = subprocess.run(["node", "flow.mjs"], cwd=folder, env=engine.environment(), text=True, timeout=TEST_SECONDS,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return lines_of(done.stdout)
+
+
 SUITES = {
     "python-data": (python_data, f"Python `google-cloud-bigtable` {PYTHON_VERSION}, `tests/system/data/test_system_autogen.py`"),
     "python-v2": (python_v2, f"Python `google-cloud-bigtable` {PYTHON_VERSION}, `tests/system/v2_client`"),
     "go": (go_integration, f"Go `cloud.google.com/go/bigtable` {GO_VERSION}, integration tests"),
+    "node": (node, f"Node `@google-cloud/bigtable` {NODE_VERSION}, the flows of `tests/clients/node/flow.mjs`"),
     "cbt": (cbt, f"`cbt` {CBT_VERSION}, the session of `tests/clients/cbt.txt`"),
 }
 
