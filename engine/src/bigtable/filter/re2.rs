@@ -138,6 +138,37 @@ mod tests {
         check(b"()|a", &[b"", b"a"], &[b"b"]);
     }
 
+    /// `vectors.txt` is made by `vectors/main.go`, which also says what its lines are.
+    #[test]
+    fn patterns_do_what_they_do_in_another_re2() {
+        let bytes = |text: &str| -> Vec<u8> {
+            let digits = text.strip_prefix('x').expect("hexadecimal").as_bytes();
+            let byte = |pair: &[u8]| {
+                let pair = std::str::from_utf8(pair).expect("digits");
+                u8::from_str_radix(pair, 16).expect("digits")
+            };
+            digits.chunks(2).map(byte).collect()
+        };
+        let mut lines = include_str!("re2/vectors.txt").lines();
+        let texts: Vec<Vec<u8>> = lines.next().expect("texts").split(' ').map(bytes).collect();
+        let mut count = 0;
+        for line in lines {
+            let (pattern, expected) = line.split_once(' ').expect("two fields");
+            let pattern = bytes(pattern);
+            let shown = String::from_utf8_lossy(&pattern);
+            match Pattern::new(&pattern) {
+                Err(error) => assert_eq!(expected, "!", "{shown:?}: {error}"),
+                Ok(compiled) => {
+                    let mark = |text: &Vec<u8>| if compiled.matches(text) { '+' } else { '-' };
+                    let found: String = texts.iter().map(mark).collect();
+                    assert_eq!(found, expected, "{shown:?} {compiled:?}");
+                }
+            }
+            count += 1;
+        }
+        assert_eq!(count, 3000);
+    }
+
     #[test]
     fn what_re2_refuses_is_refused() {
         let check = |pattern: &[u8], expected: &str| {
