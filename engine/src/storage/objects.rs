@@ -21,6 +21,8 @@ use crate::{Error, Result};
 
 /// The on-disk format that this program reads and writes.
 pub(crate) const FORMAT: u32 = 1;
+/// The highest number of a group or mutation, and the highest id: none is ever reached, and what follows it is a number too.
+pub(crate) const MAX_NUMBER: u64 = i64::MAX as u64;
 const MAGIC: &[u8; 4] = b"TMNT";
 const HEADER: usize = 16;
 /// Puts of the same bytes before an unclear answer is given up.

@@ -132,9 +132,21 @@ fn create(disk: &dyn Disk, objects: &Objects, options: &Options) -> Result<Store
     }
 }
 
+/// That counting on from what the newest object of a folder says does not overflow.
+fn check_number(folder: &str, name: &str, number: u64) -> Result<()> {
+    match number {
+        ..=objects::MAX_NUMBER => Ok(()),
+        _ => Err(Error::Corrupt(format!(
+            "{folder}: {name} is {number}; limit is {}",
+            objects::MAX_NUMBER
+        ))),
+    }
+}
+
 impl Store {
     fn load_tables(&mut self) -> Result<()> {
         let catalog = self.admin.lock().1.clone();
+        check_number(CATALOG, "nextTablet", catalog.next_tablet)?;
         let mut tables = BTreeMap::new();
         for (name, entry) in &catalog.tables {
             tables.insert(name.clone(), Arc::new(self.load_table(name, entry)?));
@@ -148,6 +160,7 @@ impl Store {
         let missing = |what: &str| Error::Corrupt(format!("table \"{name}\": {what} is missing"));
         let newest = self.objects.newest::<SchemaRecord>(&folder)?;
         let (version, record) = newest.ok_or_else(|| missing(&folder))?;
+        check_number(&folder, "nextFamily", record.next_family)?;
         let stops = entry
             .tablets
             .iter()
@@ -177,6 +190,7 @@ impl Store {
         let newest = self.objects.newest::<Manifest>(&folder)?;
         let (number, manifest) =
             newest.ok_or_else(|| Error::Corrupt(format!("{folder} is missing")))?;
+        check_number(&folder, "flushedSequence", manifest.flushed_sequence)?;
         let mut files = BTreeMap::new();
         for family in &schema.families {
             let metas = manifest.files.get(&family.id).into_iter().flatten();

@@ -24,11 +24,10 @@ pub fn block(bytes: &[u8]) {
     let raw = Bytes::copy_from_slice(bytes);
     let mut sealed = bytes.to_vec();
     sealed.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
-    for opened in [stored::open(&raw), stored::open(&sealed.into()), Ok(raw)] {
-        if let Ok(opened) = opened {
-            assert!(opened.len() <= MAX_RAW);
-            data_block(opened);
-        }
+    let opened = [stored::open(&raw), stored::open(&sealed.into()), Ok(raw)];
+    for opened in opened.into_iter().flatten() {
+        assert!(opened.len() <= MAX_RAW);
+        data_block(opened);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A disk in memory that is only read: files of the log and SSTs by path, and the object store's objects.
+//! A disk in memory: files of the log and SSTs by path, which are only read, and the object store's objects, which are written too.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,14 +13,14 @@ use crate::storage::disk::{Disk, ReadFile, WriteFile};
 
 /// The disk.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     files: BTreeMap<String, Bytes>,
     objects: Arc<InMemory>,
 }
 
 impl Memory {
     /// Puts a file there, for both kinds of readers.
-    pub(super) fn put(&mut self, path: &str, bytes: impl Into<Bytes>) {
+    pub(crate) fn put(&mut self, path: &str, bytes: impl Into<Bytes>) {
         let bytes = bytes.into();
         let location = Path::from(path);
         let put = self.objects.put(&location, bytes.clone().into());
@@ -51,8 +51,13 @@ impl Disk for Memory {
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn ReadFile>> {
-        let bytes = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(File(bytes.clone())))
+        if let Some(bytes) = self.files.get(path) {
+            return Ok(Arc::new(File(bytes.clone())));
+        }
+        let location = Path::from(path);
+        let written = async { self.objects.get(&location).await?.bytes().await };
+        let bytes = futures::executor::block_on(written).map_err(|_| io::ErrorKind::NotFound)?;
+        Ok(Arc::new(File(bytes)))
     }
 
     fn room(&self) -> io::Result<u64> {

@@ -11,7 +11,7 @@
 
 mod blocks;
 mod file;
-mod memory;
+pub(super) mod memory;
 mod records;
 mod segments;
 #[cfg(test)]

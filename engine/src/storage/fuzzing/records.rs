@@ -151,7 +151,7 @@ impl Clock for At {
     }
 }
 
-/// Opens the store read-only, reads all of it up and down, and verifies it.
+/// Opens the store read-only, reads all of it up and down, verifies it, and merges its files.
 pub(super) fn read_all(disk: Arc<dyn Disk>, now: Timestamp) {
     let _ = verify::verify(disk.clone(), &mut |_| {});
     let options = Options {
@@ -171,6 +171,13 @@ pub(super) fn read_all(disk: Arc<dyn Disk>, now: Timestamp) {
     for name in names {
         if let Ok(name) = TableName::new(&name) {
             read_table(&store, &name);
+        }
+    }
+    let _ = (store.all_table_stats(), store.stats());
+    for (table, tablet) in store.tablets() {
+        for family in &table.schema().record.families {
+            let _ = store.next_merge(Some(tablet.id));
+            let _ = store.compact_family(&table, &tablet, family.id);
         }
     }
 }

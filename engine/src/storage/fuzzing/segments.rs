@@ -21,7 +21,7 @@ const MAX_SEGMENTS: usize = 4;
 pub fn log(bytes: &[u8]) {
     let segments = split(bytes);
     read(&segments);
-    let mended: Vec<_> = segments.iter().map(|segment| mend(segment)).collect();
+    let mended: Vec<_> = segments.iter().map(mend).collect();
     read(&mended);
     record(bytes);
 }

@@ -183,7 +183,7 @@ fn write_files(root: &Path) {
     }
 }
 
-/// Of each segment the start, shorter and longer; starts of two, one after the other.
+/// Of each segment the start, short and long; starts of two, one after the other.
 fn write_segments(root: &Path) {
     let mut corpus = Corpus::new("log", 4 << 10);
     let segments = files(root, "logs");
@@ -192,8 +192,9 @@ fn write_segments(root: &Path) {
         bytes[..length].to_vec()
     };
     for path in &segments {
-        corpus.add(&start(path, 640));
-        corpus.add(&start(path, 2048));
+        for length in [384, 1024, 2048] {
+            corpus.add(&start(path, length));
+        }
     }
     for pair in segments.windows(2) {
         corpus.add(&[start(&pair[0], 1024), start(&pair[1], 1024)].concat());

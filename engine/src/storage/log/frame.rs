@@ -14,15 +14,13 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::storage::objects::FORMAT;
+use crate::storage::objects::{FORMAT, MAX_NUMBER};
 
 pub(crate) const SEGMENT_HEADER: usize = 64;
 pub(crate) const GROUP_HEADER: usize = 32;
 const ALIGN: usize = 8;
 /// What the checksum is of, of a group's header.
 const CHECKED: usize = 24;
-/// The highest number of a group and of a mutation: none is ever reached, and what follows one is a number too.
-pub(crate) const MAX_NUMBER: u64 = i64::MAX as u64;
 /// The largest payload: one row mutation with a 100 MiB value, and room.
 pub(crate) const MAX_PAYLOAD: usize = 256 << 20;
 

@@ -13,7 +13,7 @@
 use bytes::{Buf, Bytes};
 use tablemount_api::Timestamp;
 
-use super::frame::MAX_NUMBER;
+use crate::storage::objects::MAX_NUMBER;
 
 /// A change of one column or family, as it is logged and put into memtables.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,6 +25,8 @@ mod file;
 pub(crate) mod reader;
 mod section;
 pub(crate) mod stored;
+#[cfg(test)]
+mod tests;
 pub(crate) mod walk;
 mod writer;
 
@@ -40,6 +42,8 @@ pub(crate) use writer::SstWriter;
 pub(crate) const FOOTER: usize = 64;
 pub(crate) const TRAILER: usize = 9;
 const MAGIC: &[u8; 4] = b"TMSS";
+/// More than any file counts, of anything.
+const MAX_COUNT: u64 = 1 << 48;
 /// An index partition ends at this size.
 const PARTITION_BYTES: usize = 4096;
 
@@ -98,6 +102,20 @@ impl Properties {
             max_cell_sequence: 0,
             bloom_filter,
         }
+    }
+
+    /// Whether the numbers may be those of a file: sums over files do not overflow.
+    pub(crate) fn are_sane(&self) -> bool {
+        let counts = [
+            self.entries,
+            self.tombstones,
+            self.rows,
+            self.columns,
+            self.wide_deletes,
+            self.range_deletes,
+            self.raw_bytes,
+        ];
+        counts.iter().all(|count| *count <= MAX_COUNT)
     }
 
     pub(crate) fn saw_sequence(&mut self, sequence: u64) {

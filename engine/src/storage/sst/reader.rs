@@ -171,8 +171,15 @@ impl<'a> Reader<'a> {
     /// What the file says of itself.
     pub(crate) fn properties(&self, handle: Handle) -> Result<Properties> {
         let json = self.block(handle)?;
-        serde_json::from_slice(&json)
-            .map_err(|error| Fault::at(handle.offset, format!("properties: {error}")))
+        let properties: Properties = serde_json::from_slice(&json)
+            .map_err(|error| Fault::at(handle.offset, format!("properties: {error}")))?;
+        match properties.are_sane() {
+            true => Ok(properties),
+            false => Err(Fault::at(
+                handle.offset,
+                "properties count more than any file holds",
+            )),
+        }
     }
 
     /// The range deletes as they are stored; no length: none.

@@ -175,10 +175,13 @@ impl SstWriter {
     }
 
     fn push(&mut self, key: &[u8], kind: Kind, value: &[u8], raw_value: u64) -> Result<()> {
-        let damaged = || Error::Corrupt(format!("write sst {}: bad key", self.out.path));
-        let (timestamp, sequence) = keys::tail(key).ok_or_else(damaged)?;
+        let damaged = |what| Error::Corrupt(format!("write sst {}: {what}", self.out.path));
+        let (timestamp, sequence) = keys::tail(key).ok_or_else(|| damaged("bad key"))?;
+        if key <= self.last_key.as_slice() {
+            return Err(damaged("keys do not rise: one that is read is damaged"));
+        }
         if !key.starts_with(&self.column) || self.column.is_empty() {
-            let parts = keys::parse(key).ok_or_else(damaged)?;
+            let parts = keys::parse(key).ok_or_else(|| damaged("bad key"))?;
             if parts.row != self.row {
                 self.row.clear();
                 self.row.extend_from_slice(parts.row);
@@ -213,11 +216,16 @@ impl SstWriter {
     /// Appends a wider delete; keys rise. Those that a later one of the same column or family includes are left out.
     pub(crate) fn push_wide(&mut self, key: &[u8], delete: &WideDelete) -> Result<()> {
         let target = |key: &[u8]| key.len().saturating_sub(8);
-        if let Some((last, later)) = &self.last_wide
-            && last[..target(last)] == key[..target(key)]
-            && later.includes(delete)
-        {
-            return Ok(());
+        if let Some((last, later)) = &self.last_wide {
+            if last[..target(last)] == key[..target(key)] && later.includes(delete) {
+                return Ok(());
+            }
+            if key <= last.as_slice() {
+                let path = &self.out.path;
+                return Err(Error::Corrupt(format!(
+                    "write sst {path}: deletes do not rise: one that is read is damaged"
+                )));
+            }
         }
         let properties = &mut self.properties;
         if properties.wide_deletes == 0 {

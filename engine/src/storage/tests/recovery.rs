@@ -106,6 +106,42 @@ fn damage_in_any_byte_of_the_log_loses_only_what_follows_or_is_refused() {
 }
 
 #[test]
+fn a_valid_group_with_a_sequence_number_beyond_the_highest_is_corruption() {
+    use crate::storage::disk::Disk as _;
+    use crate::storage::log::frame::{GROUP_HEADER, SEGMENT_HEADER, SegmentHeader, seal};
+    use crate::storage::log::{Entry, Op, Record};
+    let subject = Subject::new(vec![versions("f", 1)]);
+    let path = segment_paths(&subject.disk).pop().expect("segment");
+    let file = subject.disk.open(&path).expect("open");
+    let header = file.read_at(0, SEGMENT_HEADER).expect("read");
+    let header = SegmentHeader::decode(&header).expect("a header");
+    for first_sequence in [u64::MAX, 1 << 63] {
+        let op = Op::DeleteFamily;
+        let record = Record {
+            tablet: 1,
+            first_sequence,
+            server_timestamp: Timestamp(0),
+            row: Bytes::from_static(b"row"),
+            entries: vec![Entry { family: 1, op }],
+        };
+        let mut frame = vec![0; GROUP_HEADER];
+        record.encode(&mut frame);
+        seal(&mut frame, &header, header.first_group, 0);
+        let file = subject.disk.reopen(&path, 0).expect("open");
+        file.write_at(SEGMENT_HEADER as u64, &frame).expect("write");
+        let error = open_at(&subject.disk, &subject.clock, false).err();
+        assert_eq!(
+            error.expect("refused").to_string(),
+            format!(
+                "log segment {path} at offset 64: group 1 holds what is no record; acknowledged writes may be lost from there on: \
+                 restore the file from a copy, or open read-only to read what comes before"
+            )
+        );
+    }
+    open_at(&subject.disk, &subject.clock, true).expect("opens read-only");
+}
+
+#[test]
 fn a_missing_segment_is_refused() {
     use crate::storage::disk::Disk as _;
     let subject = Subject::new(vec![versions("f", 1)]);
