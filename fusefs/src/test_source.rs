@@ -65,6 +65,7 @@ impl TestSource {
             families: families.iter().enumerate().map(family).collect(),
             splits: Vec::new(),
             owner: None,
+            deletion_protection: false,
         };
         Arc::new(Self {
             tables: Mutex::new(BTreeMap::from([(

@@ -107,6 +107,7 @@ pub(super) mod tests {
             families: vec![family(1, "info", 10), family(2, "text", 100 << 20)],
             splits: Vec::new(),
             owner: None,
+            deletion_protection: false,
         };
         Families::new(&table, Timestamp(7))
     }

@@ -33,8 +33,8 @@ pub use read::{
     Cell, CellContent, CellPosition, PageEnd, Position, ReadLine, ReadRequest, ValueRequest,
 };
 pub use schema::{
-    BloomFilter, Compression, CompressionScope, DropTable, FamilyInfo, FamilySchema, GcClause,
-    GcRule, InvalidSchema, Owner, PutTable, TableInfo, TableList,
+    Aggregate, BloomFilter, Compression, CompressionScope, DropTable, FamilyInfo, FamilySchema,
+    GcClause, GcRule, InvalidSchema, Owner, PutTable, TableInfo, TableList,
 };
 
 /// The longest JSON body of a request, in bytes: 16 MiB.

@@ -45,7 +45,10 @@ impl TableAdmin {
     fn described(&self, name: &str, info: &TableInfo, view: table::View) -> Result<admin::Table> {
         let mut table = described(name, info, view);
         if matches!(view, table::View::SchemaView | table::View::Full) {
-            settings::describe(&mut table, settings::of(self.served.engine()?.store(), info)?);
+            settings::describe(
+                &mut table,
+                settings::of(self.served.engine()?.store(), info)?,
+            );
         }
         Ok(table)
     }
@@ -70,7 +73,8 @@ impl TableAdmin {
         let mut settings = before.clone();
         for modification in modifications {
             let mask = modification.update_mask.as_ref();
-            let masked = mask.is_some_and(|mask| mask.paths.iter().any(|path| path == "value_type"));
+            let masked =
+                mask.is_some_and(|mask| mask.paths.iter().any(|path| path == "value_type"));
             let value_type = match &modification.r#mod {
                 Some(Mod::Create(family)) => family.value_type.as_ref(),
                 Some(Mod::Update(family)) if masked => family.value_type.as_ref(),
@@ -163,7 +167,11 @@ impl BigtableTableAdmin for TableAdmin {
         };
         self.set_settings(&info, settings).await?;
         let name = instance.table(&name);
-        Ok(Response::new(self.described(&name, &info, table::View::SchemaView)?))
+        Ok(Response::new(self.described(
+            &name,
+            &info,
+            table::View::SchemaView,
+        )?))
     }
 
     async fn list_tables(
@@ -289,7 +297,11 @@ impl BigtableTableAdmin for TableAdmin {
                 error => error.into(),
             })?;
         self.set_value_types(&info, &request.modifications).await?;
-        Ok(Response::new(self.described(&request.name, &info, table::View::SchemaView)?))
+        Ok(Response::new(self.described(
+            &request.name,
+            &info,
+            table::View::SchemaView,
+        )?))
     }
 
     async fn drop_row_range(&self, request: Request<admin::DropRowRangeRequest>) -> Answer<()> {
@@ -319,13 +331,22 @@ impl BigtableTableAdmin for TableAdmin {
         Ok(Response::new(()))
     }
 
-    async fn get_iam_policy(&self, request: Request<iam::GetIamPolicyRequest>) -> Answer<iam::Policy> {
+    async fn get_iam_policy(
+        &self,
+        request: Request<iam::GetIamPolicyRequest>,
+    ) -> Answer<iam::Policy> {
         let resource = request.into_inner().resource;
         self.table(&resource)?;
-        Ok(Response::new(policies::get(self.served.engine()?.store(), &resource)?))
+        Ok(Response::new(policies::get(
+            self.served.engine()?.store(),
+            &resource,
+        )?))
     }
 
-    async fn set_iam_policy(&self, request: Request<iam::SetIamPolicyRequest>) -> Answer<iam::Policy> {
+    async fn set_iam_policy(
+        &self,
+        request: Request<iam::SetIamPolicyRequest>,
+    ) -> Answer<iam::Policy> {
         let request = request.into_inner();
         self.table(&request.resource)?;
         let store = self.served.engine()?.store().clone();

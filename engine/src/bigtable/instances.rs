@@ -40,13 +40,11 @@ fn checked_id<'a>(kind: &str, id: &'a str) -> Result<&'a str> {
 
 /// Splits `projects/P/instances/I/<collection>/X` into the instance and X.
 fn inside<'a>(name: &'a str, collection: &str) -> Result<(InstanceName, &'a str)> {
-    let (instance, id) = name
-        .split_once(&format!("/{collection}/"))
-        .ok_or_else(|| {
-            Error::Invalid(format!(
-                "name \"{name}\" is not projects/PROJECT/instances/INSTANCE/{collection}/ID"
-            ))
-        })?;
+    let (instance, id) = name.split_once(&format!("/{collection}/")).ok_or_else(|| {
+        Error::Invalid(format!(
+            "name \"{name}\" is not projects/PROJECT/instances/INSTANCE/{collection}/ID"
+        ))
+    })?;
     Ok((InstanceName::parse(instance)?, id))
 }
 
@@ -55,8 +53,7 @@ fn not_found(name: &str) -> Error {
 }
 
 fn decode<M: Message + Default>(name: &str, content: Bytes) -> Result<M> {
-    M::decode(content)
-        .map_err(|error| Error::Corrupt(format!("stored object \"{name}\": {error}")))
+    M::decode(content).map_err(|error| Error::Corrupt(format!("stored object \"{name}\": {error}")))
 }
 
 /// A stored object, if there is one.

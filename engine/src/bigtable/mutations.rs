@@ -127,20 +127,30 @@ fn merge(
     let column = match kind(column) {
         None => Bytes::new(),
         Some(Kind::RawValue(bytes)) => bytes,
-        Some(_) => return Err(Error::Invalid("column_qualifier is no raw_value".to_owned())),
+        Some(_) => {
+            return Err(Error::Invalid(
+                "column_qualifier is no raw_value".to_owned(),
+            ));
+        }
     };
     let time = match kind(time) {
         None => None,
         Some(Kind::RawTimestampMicros(-1)) => None,
         Some(Kind::RawTimestampMicros(micros)) => Some(timestamp(micros)?),
         Some(_) => {
-            return Err(Error::Invalid("timestamp is no raw_timestamp_micros".to_owned()));
+            return Err(Error::Invalid(
+                "timestamp is no raw_timestamp_micros".to_owned(),
+            ));
         }
     };
     let value = match kind(input) {
         Some(Kind::IntValue(number)) => Bytes::copy_from_slice(&number.to_be_bytes()),
         Some(Kind::RawValue(bytes)) => bytes,
-        _ => return Err(Error::Invalid("input is neither int_value nor raw_value".to_owned())),
+        _ => {
+            return Err(Error::Invalid(
+                "input is neither int_value nor raw_value".to_owned(),
+            ));
+        }
     };
     Ok(Mutation::Merge {
         family: family(family_name)?,

@@ -22,7 +22,10 @@ pub(crate) fn of(store: &Store, info: &TableInfo) -> Result<Table> {
         return Ok(Table::default());
     };
     Table::decode(content).map_err(|error| {
-        Error::Corrupt(format!("stored settings of table \"{}\": {error}", info.name))
+        Error::Corrupt(format!(
+            "stored settings of table \"{}\": {error}",
+            info.name
+        ))
     })
 }
 
@@ -66,7 +69,9 @@ pub(crate) fn set_value_type(settings: &mut Table, family: &str, value_type: Opt
                 value_type: Some(value_type.clone()),
                 ..admin::ColumnFamily::default()
             };
-            settings.column_families.insert(family.to_owned(), described);
+            settings
+                .column_families
+                .insert(family.to_owned(), described);
         }
     }
 }
@@ -84,20 +89,30 @@ pub(crate) fn update(
             settings.change_stream_config = wanted.change_stream_config;
         }
         ("automated_backup_policy", "") => {
-            settings.automated_backup_config.clone_from(&wanted.automated_backup_config);
+            settings
+                .automated_backup_config
+                .clone_from(&wanted.automated_backup_config);
         }
-        ("automated_backup_policy", part) => return Ok(update_backup_policy(settings, wanted, part)),
+        ("automated_backup_policy", part) => {
+            return Ok(update_backup_policy(settings, wanted, part));
+        }
         ("tiered_storage_config", "") => {
-            settings.tiered_storage_config.clone_from(&wanted.tiered_storage_config);
+            settings
+                .tiered_storage_config
+                .clone_from(&wanted.tiered_storage_config);
         }
         ("row_key_schema", "") => {
             if let Some(schema) = &wanted.row_key_schema {
                 if settings.row_key_schema.is_some() {
                     return Err(Error::Precondition(
-                        "the table has a row_key_schema; remove it before another is set".to_owned(),
+                        "the table has a row_key_schema; remove it before another is set"
+                            .to_owned(),
                     ));
                 }
-                let names = info.families.iter().map(|family| family.schema.name.as_str());
+                let names = info
+                    .families
+                    .iter()
+                    .map(|family| family.schema.name.as_str());
                 check_row_key_schema(schema, names)?;
             }
             settings.row_key_schema.clone_from(&wanted.row_key_schema);
@@ -148,15 +163,16 @@ fn check_row_key_schema(
     let named = |name: &str| schema.fields.iter().any(|field| field.field_name == name);
     if let Some(family) = families.into_iter().find(|family| named(family.as_ref())) {
         let family = family.as_ref();
-        return invalid(format!("field \"{family}\" has the name of a column family"));
+        return invalid(format!(
+            "field \"{family}\" has the name of a column family"
+        ));
     }
     let encoding = schema.encoding.as_ref();
     match encoding.and_then(|encoding| encoding.encoding.as_ref()) {
         None => invalid("it has no encoding".to_owned()),
-        Some(Encoding::Singleton(_)) if schema.fields.len() > 1 => invalid(format!(
-            "{} fields; a singleton has 1",
-            schema.fields.len()
-        )),
+        Some(Encoding::Singleton(_)) if schema.fields.len() > 1 => {
+            invalid(format!("{} fields; a singleton has 1", schema.fields.len()))
+        }
         Some(Encoding::DelimitedBytes(bytes)) if bytes.delimiter.is_empty() => {
             invalid("the delimiter is empty".to_owned())
         }

@@ -16,8 +16,8 @@ use super::proto::v2::bigtable_server::Bigtable as _;
 use super::proto::v2::mutation::{self, SetCell};
 use super::proto::v2::row_filter::Filter;
 use super::proto::{admin, v2};
-use super::*;
-use crate::Config;
+use super::{EngineSlot, Served, value_type};
+use crate::{Config, Engine};
 
 const INSTANCE: &str = "projects/p/instances/i";
 const TABLE: &str = "projects/p/instances/i/tables/t";
@@ -34,7 +34,9 @@ impl Subject {
     /// An engine with table `t` of families `f`, `g` and the sum `s`.
     async fn new() -> Self {
         let folder = TempDir::new().expect("tempdir");
-        let engine = Engine::open(Config::new(folder.path())).await.expect("open");
+        let engine = Engine::open(Config::new(folder.path()))
+            .await
+            .expect("open");
         let slot = EngineSlot::default();
         assert!(slot.set(engine.clone()).is_ok());
         let served = Served { slot };
@@ -52,7 +54,9 @@ impl Subject {
         };
         let families = [("f", None), ("g", None), ("s", Some(sum))];
         let families = families.map(|(name, value)| (name.to_owned(), family(value)));
-        let made = subject.create("t", families.into_iter().collect(), &[]).await;
+        let made = subject
+            .create("t", families.into_iter().collect(), &[])
+            .await;
         assert_eq!(made.expect("made").name, TABLE);
         subject
     }
@@ -95,13 +99,19 @@ impl Subject {
             table_name: TABLE.to_owned(),
             ..request
         };
-        let stream = self.data.read_rows(Request::new(request)).await?.into_inner();
+        let stream = self
+            .data
+            .read_rows(Request::new(request))
+            .await?
+            .into_inner();
         let messages: Vec<_> = stream.collect().await;
         Ok(rows_of(messages.into_iter().collect::<Result<_, _>>()?))
     }
 
     async fn all(&self) -> Vec<String> {
-        self.read(v2::ReadRowsRequest::default()).await.expect("read")
+        self.read(v2::ReadRowsRequest::default())
+            .await
+            .expect("read")
     }
 }
 
@@ -129,7 +139,10 @@ fn filter(filter: Filter) -> Option<v2::RowFilter> {
 
 fn keys(keys: &[&'static str]) -> Option<v2::RowSet> {
     Some(v2::RowSet {
-        row_keys: keys.iter().map(|key| Bytes::from_static(key.as_bytes())).collect(),
+        row_keys: keys
+            .iter()
+            .map(|key| Bytes::from_static(key.as_bytes()))
+            .collect(),
         row_ranges: Vec::new(),
     })
 }
@@ -138,7 +151,11 @@ fn keys(keys: &[&'static str]) -> Option<v2::RowSet> {
 async fn rows_are_written_and_read() {
     let subject = Subject::new().await;
     for row in ["a", "b", "c"] {
-        let cells = vec![set("f", "q", 1, "old"), set("f", "q", 2, "new"), set("g", "", 1, row)];
+        let cells = vec![
+            set("f", "q", 1, "old"),
+            set("f", "q", 2, "new"),
+            set("g", "", 1, row),
+        ];
         subject.mutate(row, cells).await.expect("written");
     }
     let row = |row: &str| format!("{row} f:q@2000=new f:q@1000=old g:@1000={row}");
@@ -167,21 +184,28 @@ async fn rows_are_written_and_read() {
     };
     assert_eq!(read(nothing).await, Vec::<String>::new());
 
-    let delete = mutation(mutation::Mutation::DeleteFromRow(mutation::DeleteFromRow {}));
-    subject.mutate("b", vec![delete, set("g", "q", 5, "again")]).await.expect("written");
+    let delete = mutation(mutation::Mutation::DeleteFromRow(
+        mutation::DeleteFromRow {},
+    ));
+    subject
+        .mutate("b", vec![delete, set("g", "q", 5, "again")])
+        .await
+        .expect("written");
     let request = v2::ReadRowsRequest {
         rows: keys(&["b"]),
         ..v2::ReadRowsRequest::default()
     };
     assert_eq!(read(request).await, ["b g:q@5000=again"]);
-    let range = mutation(mutation::Mutation::DeleteFromColumn(mutation::DeleteFromColumn {
-        family_name: "f".to_owned(),
-        column_qualifier: "q".into(),
-        time_range: Some(v2::TimestampRange {
-            start_timestamp_micros: 1000,
-            end_timestamp_micros: 2000,
-        }),
-    }));
+    let range = mutation(mutation::Mutation::DeleteFromColumn(
+        mutation::DeleteFromColumn {
+            family_name: "f".to_owned(),
+            column_qualifier: "q".into(),
+            time_range: Some(v2::TimestampRange {
+                start_timestamp_micros: 1000,
+                end_timestamp_micros: 2000,
+            }),
+        },
+    ));
     subject.mutate("a", vec![range]).await.expect("written");
     let request = v2::ReadRowsRequest {
         rows: keys(&["a"]),
@@ -197,9 +221,15 @@ async fn long_scans_come_in_pages_and_rows_stay_whole() {
     let value: &'static str = value.leak();
     let rows: Vec<&'static str> = (0..100).map(|i| &*format!("r{i:03}").leak()).collect();
     for row in &rows {
-        subject.mutate(row, vec![set("f", "a", 1, value), set("g", "b", 1, "v")]).await.expect("written");
+        subject
+            .mutate(row, vec![set("f", "a", 1, value), set("g", "b", 1, "v")])
+            .await
+            .expect("written");
     }
-    let expected: Vec<_> = rows.iter().map(|row| format!("{row} f:a@1000={value} g:b@1000=v")).collect();
+    let expected: Vec<_> = rows
+        .iter()
+        .map(|row| format!("{row} f:a@1000={value} g:b@1000=v"))
+        .collect();
     assert!(subject.all().await == expected);
     let request = v2::ReadRowsRequest {
         reversed: true,
@@ -207,7 +237,9 @@ async fn long_scans_come_in_pages_and_rows_stay_whole() {
     };
     let down: Vec<_> = expected.iter().rev().cloned().collect();
     assert!(subject.read(request).await.expect("read") == down);
-    let cells = (0..50).map(|i| set("f", format!("{i:02}").leak(), 1, value)).collect();
+    let cells = (0..50)
+        .map(|i| set("f", format!("{i:02}").leak(), 1, value))
+        .collect();
     subject.mutate("s", cells).await.expect("written");
     let all = subject.all().await;
     assert_eq!(all[100].matches(" f:").count(), 50);
@@ -225,7 +257,10 @@ async fn a_check_sees_the_row_and_changes_it_by_what_it_saw() {
             false_mutations: vec![set("f", "q", 1, "v")],
             ..v2::CheckAndMutateRowRequest::default()
         };
-        let answer = subject.data.check_and_mutate_row(Request::new(request)).await;
+        let answer = subject
+            .data
+            .check_and_mutate_row(Request::new(request))
+            .await;
         answer.expect("checked").into_inner().predicate_matched
     };
     assert!(!check(None).await, "the row has no cell");
@@ -258,27 +293,37 @@ async fn rules_apply_in_their_order_and_answer_with_what_they_wrote() {
         ],
         ..v2::ReadModifyWriteRowRequest::default()
     };
-    let answer = subject.data.read_modify_write_row(Request::new(request)).await;
+    let answer = subject
+        .data
+        .read_modify_write_row(Request::new(request))
+        .await;
     let row = answer.expect("changed").into_inner().row.expect("a row");
     let mut shown = Vec::new();
     for family in &row.families {
         for column in &family.columns {
             assert_eq!(column.cells.len(), 1);
-            shown.push((family.name.as_str(), &column.qualifier[..], &column.cells[0].value[..]));
+            shown.push((
+                family.name.as_str(),
+                &column.qualifier[..],
+                &column.cells[0].value[..],
+            ));
         }
     }
     let five = 5_i64.to_be_bytes();
-    let expected: [(&str, &[u8], &[u8]); 3] = [("f", b"a", b"y"), ("f", b"b", b"xz"), ("g", b"n", &five)];
+    let expected: [(&str, &[u8], &[u8]); 3] =
+        [("f", b"a", b"y"), ("f", b"b", b"xz"), ("g", b"n", &five)];
     assert_eq!(shown, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn aggregates_merge_their_inputs() {
     let subject = Subject::new().await;
-    let kind = |kind| Some(v2::Value {
-        kind: Some(kind),
-        ..v2::Value::default()
-    });
+    let kind = |kind| {
+        Some(v2::Value {
+            kind: Some(kind),
+            ..v2::Value::default()
+        })
+    };
     let add = |by| {
         mutation(mutation::Mutation::AddToCell(mutation::AddToCell {
             family_name: "s".to_owned(),
@@ -287,13 +332,22 @@ async fn aggregates_merge_their_inputs() {
             input: kind(v2::value::Kind::IntValue(by)),
         }))
     };
-    subject.mutate("r", vec![add(5), add(-7)]).await.expect("added");
+    subject
+        .mutate("r", vec![add(5), add(-7)])
+        .await
+        .expect("added");
     subject.mutate("r", vec![add(100)]).await.expect("added");
     let sum = i64::from_be_bytes(*b"\0\0\0\0\0\0\0b");
     assert_eq!(sum, 98);
     assert_eq!(subject.all().await, ["r s:q@1000=\0\0\0\0\0\0\0b"]);
-    let plain = subject.mutate("r", vec![set("s", "q", 1, "v")]).await.expect_err("refused");
-    assert!(plain.message().contains("\"s\" is an aggregate family"), "{plain:?}");
+    let plain = subject
+        .mutate("r", vec![set("s", "q", 1, "v")])
+        .await
+        .expect_err("refused");
+    assert!(
+        plain.message().contains("\"s\" is an aggregate family"),
+        "{plain:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -315,11 +369,27 @@ async fn each_entry_of_a_batch_has_its_own_status() {
         ],
         ..v2::MutateRowsRequest::default()
     };
-    let answer = subject.data.mutate_rows(Request::new(request)).await.expect("answered");
+    let answer = subject
+        .data
+        .mutate_rows(Request::new(request))
+        .await
+        .expect("answered");
     let messages: Vec<_> = answer.into_inner().collect().await;
     let entries = &messages[0].as_ref().expect("a message").entries;
-    let codes: Vec<_> = entries.iter().map(|entry| (entry.index, entry.status.as_ref().map(|status| status.code))).collect();
-    assert_eq!(codes, [(0, Some(0)), (1, Some(5)), (2, Some(3)), (3, Some(3)), (4, Some(0))]);
+    let codes: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.index, entry.status.as_ref().map(|status| status.code)))
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            (0, Some(0)),
+            (1, Some(5)),
+            (2, Some(3)),
+            (3, Some(3)),
+            (4, Some(0))
+        ]
+    );
     assert_eq!(subject.all().await, ["a f:q@1000=v", "d f:q@1000=w"]);
 }
 
@@ -328,29 +398,90 @@ async fn bad_writes_are_refused_by_code_and_name() {
     let subject = Subject::new().await;
     let check = async |row: &'static str, mutations, code: Code, message: &str| {
         let refused = subject.mutate(row, mutations).await.expect_err("refused");
-        assert_eq!((refused.code(), refused.message().contains(message)), (code, true), "{refused:?}");
+        assert_eq!(
+            (refused.code(), refused.message().contains(message)),
+            (code, true),
+            "{refused:?}"
+        );
     };
     let good = || vec![set("f", "q", 1, "v")];
-    check("", good(), Code::InvalidArgument, "row key is empty; a row key has 1 to 4096 bytes").await;
+    check(
+        "",
+        good(),
+        Code::InvalidArgument,
+        "row key is empty; a row key has 1 to 4096 bytes",
+    )
+    .await;
     let long = "x".repeat(4097).leak();
-    check(long, good(), Code::InvalidArgument, "row key is 4097 bytes; limit is 4096").await;
+    check(
+        long,
+        good(),
+        Code::InvalidArgument,
+        "row key is 4097 bytes; limit is 4096",
+    )
+    .await;
     check("r", vec![], Code::InvalidArgument, "has 0 mutations").await;
-    check("r", vec![set("nope", "q", 1, "v")], Code::NotFound, "column family \"nope\" not found").await;
-    check("r", vec![set("no:pe", "q", 1, "v")], Code::InvalidArgument, "column family name \"no:pe\"").await;
+    check(
+        "r",
+        vec![set("nope", "q", 1, "v")],
+        Code::NotFound,
+        "column family \"nope\" not found",
+    )
+    .await;
+    check(
+        "r",
+        vec![set("no:pe", "q", 1, "v")],
+        Code::InvalidArgument,
+        "column family name \"no:pe\"",
+    )
+    .await;
     let micros = mutation(mutation::Mutation::SetCell(SetCell {
         timestamp_micros: 1001,
         family_name: "f".to_owned(),
         ..SetCell::default()
     }));
-    check("r", vec![micros], Code::InvalidArgument, "mutation 0: timestamp is 1001; it must be whole milliseconds").await;
-    check("r", vec![set("f", "q", -2, "v")], Code::InvalidArgument, "timestamp is -2").await;
+    check(
+        "r",
+        vec![micros],
+        Code::InvalidArgument,
+        "mutation 0: timestamp is 1001; it must be whole milliseconds",
+    )
+    .await;
+    check(
+        "r",
+        vec![set("f", "q", -2, "v")],
+        Code::InvalidArgument,
+        "timestamp is -2",
+    )
+    .await;
     let qualifier: &'static str = "q".repeat(16_385).leak();
-    check("r", vec![set("f", qualifier, 1, "v")], Code::InvalidArgument, "qualifier is 16385 bytes; limit is 16384").await;
+    check(
+        "r",
+        vec![set("f", qualifier, 1, "v")],
+        Code::InvalidArgument,
+        "qualifier is 16385 bytes; limit is 16384",
+    )
+    .await;
     let many = (0..100_001).map(|_| set("f", "q", 1, "")).collect();
-    check("r", many, Code::InvalidArgument, "100001 mutations; limit is 100000").await;
+    check(
+        "r",
+        many,
+        Code::InvalidArgument,
+        "100001 mutations; limit is 100000",
+    )
+    .await;
     let nothing = v2::Mutation { mutation: None };
-    check("r", vec![nothing], Code::InvalidArgument, "mutation 0: it says nothing to do").await;
-    subject.mutate("r", vec![set("f", "n", 1, "short")]).await.expect("written");
+    check(
+        "r",
+        vec![nothing],
+        Code::InvalidArgument,
+        "mutation 0: it says nothing to do",
+    )
+    .await;
+    subject
+        .mutate("r", vec![set("f", "n", 1, "short")])
+        .await
+        .expect("written");
     let request = v2::ReadModifyWriteRowRequest {
         table_name: TABLE.to_owned(),
         row_key: "r".into(),
@@ -361,9 +492,18 @@ async fn bad_writes_are_refused_by_code_and_name() {
         }],
         ..v2::ReadModifyWriteRowRequest::default()
     };
-    let refused = subject.data.read_modify_write_row(Request::new(request)).await.expect_err("refused");
+    let refused = subject
+        .data
+        .read_modify_write_row(Request::new(request))
+        .await
+        .expect_err("refused");
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
-    assert!(refused.message().contains("increment of a value of 5 bytes; it takes 8"), "{refused:?}");
+    assert!(
+        refused
+            .message()
+            .contains("increment of a value of 5 bytes; it takes 8"),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -371,7 +511,11 @@ async fn bad_reads_are_refused_by_code_and_name() {
     let subject = Subject::new().await;
     let check = async |request: v2::ReadRowsRequest, code: Code, message: &str| {
         let refused = subject.read(request).await.expect_err("refused");
-        assert_eq!((refused.code(), refused.message().contains(message)), (code, true), "{refused:?}");
+        assert_eq!(
+            (refused.code(), refused.message().contains(message)),
+            (code, true),
+            "{refused:?}"
+        );
     };
     let read = v2::ReadRowsRequest::default;
     let inverted = v2::RowSet {
@@ -381,33 +525,85 @@ async fn bad_reads_are_refused_by_code_and_name() {
             end_key: Some(v2::row_range::EndKey::EndKeyOpen("a".into())),
         }],
     };
-    let request = v2::ReadRowsRequest { rows: Some(inverted), ..read() };
-    check(request, Code::InvalidArgument, "row range ends at \"a\", before its start \"b\"").await;
-    let request = v2::ReadRowsRequest { rows_limit: -1, ..read() };
+    let request = v2::ReadRowsRequest {
+        rows: Some(inverted),
+        ..read()
+    };
+    check(
+        request,
+        Code::InvalidArgument,
+        "row range ends at \"a\", before its start \"b\"",
+    )
+    .await;
+    let request = v2::ReadRowsRequest {
+        rows_limit: -1,
+        ..read()
+    };
     check(request, Code::InvalidArgument, "rows_limit is -1").await;
-    let request = v2::ReadRowsRequest { filter: filter(Filter::ValueRegexFilter("(".into())), ..read() };
-    check(request, Code::InvalidArgument, "value_regex_filter \"(\": missing closing )").await;
-    let table = |name: &str| v2::ReadRowsRequest { table_name: name.to_owned(), ..read() };
+    let request = v2::ReadRowsRequest {
+        filter: filter(Filter::ValueRegexFilter("(".into())),
+        ..read()
+    };
+    check(
+        request,
+        Code::InvalidArgument,
+        "value_regex_filter \"(\": missing closing )",
+    )
+    .await;
+    let table = |name: &str| v2::ReadRowsRequest {
+        table_name: name.to_owned(),
+        ..read()
+    };
     for (name, code, message) in [
-        ("projects/p/instances/i/tables/nope", Code::NotFound, "table \"nope\" not found"),
-        ("t", Code::InvalidArgument, "is not projects/PROJECT/instances/INSTANCE/tables/TABLE"),
-        ("projects/p/instances/i/tables/a b", Code::InvalidArgument, "table name \"a b\""),
+        (
+            "projects/p/instances/i/tables/nope",
+            Code::NotFound,
+            "table \"nope\" not found",
+        ),
+        (
+            "t",
+            Code::InvalidArgument,
+            "is not projects/PROJECT/instances/INSTANCE/tables/TABLE",
+        ),
+        (
+            "projects/p/instances/i/tables/a b",
+            Code::InvalidArgument,
+            "table name \"a b\"",
+        ),
     ] {
-        let refused = subject.data.read_rows(Request::new(table(name))).await.err().expect("refused");
-        assert_eq!((refused.code(), refused.message().contains(message)), (code, true), "{refused:?}");
+        let refused = subject
+            .data
+            .read_rows(Request::new(table(name)))
+            .await
+            .err()
+            .expect("refused");
+        assert_eq!(
+            (refused.code(), refused.message().contains(message)),
+            (code, true),
+            "{refused:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_made_changed_protected_and_deleted() {
-    use admin::modify_column_families_request::modification::Mod;
     use admin::modify_column_families_request::Modification;
+    use admin::modify_column_families_request::modification::Mod;
     let subject = Subject::new().await;
-    let twice = subject.create("t", Default::default(), &[]).await.expect_err("refused");
+    let twice = subject
+        .create("t", Default::default(), &[])
+        .await
+        .expect_err("refused");
     assert_eq!(twice.code(), Code::AlreadyExists);
-    let bad = subject.create("a/b", Default::default(), &[]).await.expect_err("refused");
+    let bad = subject
+        .create("a/b", Default::default(), &[])
+        .await
+        .expect_err("refused");
     assert_eq!(bad.code(), Code::InvalidArgument);
-    subject.create("u", Default::default(), &["m"]).await.expect("made");
+    subject
+        .create("u", Default::default(), &["m"])
+        .await
+        .expect("made");
     let name = format!("{INSTANCE}/tables/u");
     let modify = async |id: &str, change: Mod| {
         let request = admin::ModifyColumnFamiliesRequest {
@@ -419,7 +615,10 @@ async fn tables_are_made_changed_protected_and_deleted() {
             }],
             ..admin::ModifyColumnFamiliesRequest::default()
         };
-        subject.tables.modify_column_families(Request::new(request)).await
+        subject
+            .tables
+            .modify_column_families(Request::new(request))
+            .await
     };
     let versions = |count| admin::ColumnFamily {
         gc_rule: Some(admin::GcRule {
@@ -428,9 +627,14 @@ async fn tables_are_made_changed_protected_and_deleted() {
         ..admin::ColumnFamily::default()
     };
     modify("f", Mod::Create(versions(1))).await.expect("made");
-    let twice = modify("f", Mod::Create(versions(1))).await.expect_err("refused");
+    let twice = modify("f", Mod::Create(versions(1)))
+        .await
+        .expect_err("refused");
     assert_eq!(twice.code(), Code::AlreadyExists);
-    let changed = modify("f", Mod::Update(versions(3))).await.expect("changed").into_inner();
+    let changed = modify("f", Mod::Update(versions(3)))
+        .await
+        .expect("changed")
+        .into_inner();
     assert_eq!(changed.column_families["f"], versions(3));
     for change in [Mod::Update(versions(1)), Mod::Drop(true)] {
         let absent = modify("nope", change).await.expect_err("refused");
@@ -456,7 +660,10 @@ async fn tables_are_made_changed_protected_and_deleted() {
         subject.tables.delete_table(Request::new(request)).await
     };
     protect(true).await;
-    assert_eq!(delete().await.expect_err("protected").code(), Code::FailedPrecondition);
+    assert_eq!(
+        delete().await.expect_err("protected").code(),
+        Code::FailedPrecondition
+    );
     let drop_family = modify("f", Mod::Drop(true)).await.expect_err("protected");
     assert_eq!(drop_family.code(), Code::FailedPrecondition);
     protect(false).await;
@@ -483,9 +690,14 @@ async fn a_table_that_a_custom_resource_declares_keeps_its_schema() {
     subject.engine.put_table(&table, body).await.expect("made");
     let name = format!("{INSTANCE}/tables/declared");
     let delete = Request::new(admin::DeleteTableRequest { name });
-    let refused = subject.tables.delete_table(delete).await.expect_err("refused");
+    let refused = subject
+        .tables
+        .delete_table(delete)
+        .await
+        .expect_err("refused");
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    let expected = "table \"declared\" is declared by the custom resource ns/declared: change its manifest";
+    let expected =
+        "table \"declared\" is declared by the custom resource ns/declared: change its manifest";
     assert_eq!(refused.message(), expected);
 }
 
@@ -508,20 +720,39 @@ async fn instances_are_there_until_they_are_deleted() {
             }),
             clusters: [("c1".to_owned(), admin::Cluster::default())].into(),
         };
-        subject.instances.create_instance(Request::new(request)).await
+        subject
+            .instances
+            .create_instance(Request::new(request))
+            .await
     };
     assert!(create().await.expect("made").into_inner().done);
-    assert_eq!(create().await.expect_err("there").code(), Code::AlreadyExists);
-    assert_eq!(get().await.expect("there").into_inner().display_name, "shown");
+    assert_eq!(
+        create().await.expect_err("there").code(),
+        Code::AlreadyExists
+    );
+    assert_eq!(
+        get().await.expect("there").into_inner().display_name,
+        "shown"
+    );
     let clusters = Request::new(admin::ListClustersRequest {
         parent: name(),
         ..admin::ListClustersRequest::default()
     });
-    let clusters = subject.instances.list_clusters(clusters).await.expect("listed").into_inner().clusters;
+    let clusters = subject
+        .instances
+        .list_clusters(clusters)
+        .await
+        .expect("listed")
+        .into_inner()
+        .clusters;
     assert_eq!(clusters.len(), 1);
     assert_eq!(clusters[0].name, format!("{INSTANCE}/clusters/c1"));
     let delete = Request::new(admin::DeleteInstanceRequest { name: name() });
-    subject.instances.delete_instance(delete).await.expect("deleted");
+    subject
+        .instances
+        .delete_instance(delete)
+        .await
+        .expect("deleted");
     assert_eq!(get().await.expect_err("gone").code(), Code::NotFound);
     create().await.expect("made again");
     get().await.expect("there");

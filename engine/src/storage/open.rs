@@ -20,12 +20,12 @@ use super::catalog::{
 };
 use super::disk::Disk;
 use super::hold::HOLD;
-use super::resources::RESOURCES;
 use super::log::frame::SegmentHeader;
 use super::log::recovery::{OnCorruption, Recovered, replay};
 use super::log::segment::{Segment, remove_segment};
 use super::log::{self, CommitLog};
 use super::objects::{self, Created, Objects};
+use super::resources::RESOURCES;
 use super::store::{Options, Store};
 use super::table::Table;
 use super::tablet::Tablet;

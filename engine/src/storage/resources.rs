@@ -57,7 +57,9 @@ impl Store {
         let (number, mut record) = state.clone();
         let result = change(&mut record.resources)?;
         let sizes = record.resources.iter();
-        let bytes: usize = sizes.map(|(name, content)| name.len() + content.0.len()).sum();
+        let bytes: usize = sizes
+            .map(|(name, content)| name.len() + content.0.len())
+            .sum();
         if bytes > MAX_BYTES {
             return Err(Error::TooLarge(format!(
                 "instances, profiles and policies come to {bytes} bytes; limit is {MAX_BYTES}"

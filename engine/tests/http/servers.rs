@@ -49,7 +49,7 @@ async fn a_port_in_use_is_named() {
     let server = Server::start().await;
     let address = server.address.to_string();
     let authenticator = Arc::new(StaticAuthenticator::default());
-    let error = HttpServer::bind(&address, authenticator, server.slot.clone())
+    let error = HttpServer::bind(&address, authenticator.clone(), server.slot.clone())
         .await
         .err()
         .expect("in use");
@@ -57,7 +57,7 @@ async fn a_port_in_use_is_named() {
         error.to_string(),
         format!("listen on {address}: the port is in use by another process")
     );
-    let error = tablemount_engine::GrpcServer::bind(&address, server.slot.clone())
+    let error = tablemount_engine::GrpcServer::bind(&address, authenticator, server.slot.clone())
         .await
         .err()
         .expect("in use");
@@ -79,9 +79,11 @@ async fn grpc_health_follows_the_engine() {
     }
     .run()
     .await;
-    let grpc = tablemount_engine::GrpcServer::bind("127.0.0.1:0", server.slot.clone())
-        .await
-        .expect("bound");
+    let authenticator = Arc::new(StaticAuthenticator::default());
+    let grpc =
+        tablemount_engine::GrpcServer::bind("127.0.0.1:0", authenticator, server.slot.clone())
+            .await
+            .expect("bound");
     let (address, stop) = (
         grpc.local_addr(),
         tokio_util::sync::CancellationToken::new(),

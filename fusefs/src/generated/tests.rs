@@ -53,6 +53,7 @@ fn a_schema_reads_as_a_manifest() {
         ],
         splits: vec![RowKey::new("A/A").expect("valid")],
         owner: None,
+        deletion_protection: false,
     };
     let expected = "\
 apiVersion: tablemount.dev/v1alpha1

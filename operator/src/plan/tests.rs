@@ -32,6 +32,7 @@ fn observed(spec: &str) -> TableInfo {
         families,
         splits: desired.splits.into_iter().collect(),
         owner: Some(owner("t")),
+        deletion_protection: false,
     }
 }
 

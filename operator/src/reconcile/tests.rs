@@ -64,6 +64,7 @@ impl Engine {
             created: Micros(0),
             families,
             splits: existing.map_or_else(|| body.splits.clone(), |table| table.splits.clone()),
+            deletion_protection: false,
             owner: body
                 .owner
                 .clone()

@@ -60,7 +60,10 @@ pub(in crate::bigtable) fn rows_of(messages: Vec<ReadRowsMessage>) -> Vec<String
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (mut rows, mut row) = (Vec::new(), None::<String>);
     let (mut family, mut qualifier, mut in_value) = (String::new(), String::new(), false);
-    for chunk in decoded(messages).into_iter().flat_map(|response| response.chunks) {
+    for chunk in decoded(messages)
+        .into_iter()
+        .flat_map(|response| response.chunks)
+    {
         if !chunk.row_key.is_empty() {
             assert_eq!(row, None, "the row before is committed");
             row = Some(text(&chunk.row_key));
@@ -74,11 +77,17 @@ pub(in crate::bigtable) fn rows_of(messages: Vec<ReadRowsMessage>) -> Vec<String
             qualifier = text(bytes);
         }
         if !in_value {
-            row_text.push_str(&format!(" {family}:{qualifier}@{}=", chunk.timestamp_micros));
+            row_text.push_str(&format!(
+                " {family}:{qualifier}@{}=",
+                chunk.timestamp_micros
+            ));
         }
         row_text.push_str(&text(&chunk.value));
         in_value = chunk.value_size > 0;
-        chunk.labels.iter().for_each(|label| row_text.push_str(&format!("[{label}]")));
+        chunk
+            .labels
+            .iter()
+            .for_each(|label| row_text.push_str(&format!("[{label}]")));
         if chunk.commit_row {
             assert!(!in_value, "a row ends after its last value");
             rows.extend(row.take());

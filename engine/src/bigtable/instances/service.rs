@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use prost::Message;
 use prost_types::FieldMask;
 use tablemount_api::Base64;
-use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -63,7 +63,10 @@ fn done<M: Message>(
 ) -> Response<Operation> {
     Response::new(operations::done(
         format!("operations/{name}"),
-        (&format!("google.bigtable.admin.v2.{metadata_type}"), metadata),
+        (
+            &format!("google.bigtable.admin.v2.{metadata_type}"),
+            metadata,
+        ),
         (response_type, response),
     ))
 }
@@ -81,7 +84,9 @@ fn update(mask: Option<FieldMask>, mut set: impl FnMut(&str) -> bool) -> Result<
     for path in &paths {
         let field = path.split('.').next().unwrap_or_default();
         if !set(field) {
-            return Err(Error::Invalid(format!("update_mask: {path} cannot be updated")));
+            return Err(Error::Invalid(format!(
+                "update_mask: {path} cannot be updated"
+            )));
         }
     }
     Ok(())
@@ -104,7 +109,10 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         let request = request.into_inner();
         let id = checked_id("instance", &request.instance_id)?;
         let name = InstanceName::parse(&format!("{}/instances/{id}", request.parent))?;
-        let mut made = request.instance.clone().ok_or_else(|| missing("instance"))?;
+        let mut made = request
+            .instance
+            .clone()
+            .ok_or_else(|| missing("instance"))?;
         made.name = name.to_string();
         made.state = admin::instance::State::Ready.into();
         if made.r#type() == admin::instance::Type::Unspecified {
@@ -121,7 +129,9 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         self.change(move |store| {
             store.change_resources(|all| {
                 create(all, &made.name, &made)?;
-                parts.iter().try_for_each(|cluster| create(all, &cluster.name, cluster))
+                parts
+                    .iter()
+                    .try_for_each(|cluster| create(all, &cluster.name, cluster))
             })
         })
         .await?;
@@ -167,7 +177,8 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         present(self.store()?, &name)?;
         wanted.state = admin::instance::State::Ready.into();
         let answer = wanted.clone();
-        self.change(move |store| put(store, &wanted.name, &wanted)).await?;
+        self.change(move |store| put(store, &wanted.name, &wanted))
+            .await?;
         Ok(Response::new(answer))
     }
 
@@ -176,7 +187,10 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         request: Request<admin::PartialUpdateInstanceRequest>,
     ) -> Answer<Operation> {
         let request = request.into_inner();
-        let wanted = request.instance.clone().ok_or_else(|| missing("instance"))?;
+        let wanted = request
+            .instance
+            .clone()
+            .ok_or_else(|| missing("instance"))?;
         let mut changed = instance(self.store()?, &InstanceName::parse(&wanted.name)?)?;
         update(request.update_mask.clone(), |field| {
             match field {
@@ -188,7 +202,8 @@ impl BigtableInstanceAdmin for InstanceAdmin {
             true
         })?;
         let answer = changed.clone();
-        self.change(move |store| put(store, &changed.name, &changed)).await?;
+        self.change(move |store| put(store, &changed.name, &changed))
+            .await?;
         let metadata = admin::UpdateInstanceMetadata {
             original_request: Some(request),
             ..admin::UpdateInstanceMetadata::default()
@@ -199,7 +214,8 @@ impl BigtableInstanceAdmin for InstanceAdmin {
 
     async fn delete_instance(&self, request: Request<admin::DeleteInstanceRequest>) -> Answer<()> {
         let name = InstanceName::parse(&request.get_ref().name)?;
-        self.change(move |store| delete_instance(store, &name)).await?;
+        self.change(move |store| delete_instance(store, &name))
+            .await?;
         Ok(Response::new(()))
     }
 
@@ -229,7 +245,10 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         &self,
         request: Request<admin::GetClusterRequest>,
     ) -> Answer<admin::Cluster> {
-        Ok(Response::new(cluster(self.store()?, &request.get_ref().name)?))
+        Ok(Response::new(cluster(
+            self.store()?,
+            &request.get_ref().name,
+        )?))
     }
 
     async fn list_clusters(
@@ -260,7 +279,8 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         changed.serve_nodes = wanted.serve_nodes;
         changed.config.clone_from(&wanted.config);
         let answer = changed.clone();
-        self.change(move |store| put(store, &changed.name, &changed)).await?;
+        self.change(move |store| put(store, &changed.name, &changed))
+            .await?;
         let metadata = admin::UpdateClusterMetadata {
             original_request: Some(wanted),
             ..admin::UpdateClusterMetadata::default()
@@ -285,7 +305,8 @@ impl BigtableInstanceAdmin for InstanceAdmin {
             true
         })?;
         let answer = changed.clone();
-        self.change(move |store| put(store, &changed.name, &changed)).await?;
+        self.change(move |store| put(store, &changed.name, &changed))
+            .await?;
         let metadata = admin::PartialUpdateClusterMetadata {
             original_request: Some(request),
             ..admin::PartialUpdateClusterMetadata::default()
@@ -372,8 +393,12 @@ impl BigtableInstanceAdmin for InstanceAdmin {
             true
         })?;
         let answer = changed.clone();
-        self.change(move |store| put(store, &changed.name, &changed)).await?;
-        let metadata = ("UpdateAppProfileMetadata", &admin::UpdateAppProfileMetadata {});
+        self.change(move |store| put(store, &changed.name, &changed))
+            .await?;
+        let metadata = (
+            "UpdateAppProfileMetadata",
+            &admin::UpdateAppProfileMetadata {},
+        );
         Ok(done(&answer.name, metadata, (PROFILE, &answer)))
     }
 
@@ -408,7 +433,9 @@ impl BigtableInstanceAdmin for InstanceAdmin {
     ) -> Answer<iam::Policy> {
         let request = request.into_inner();
         present(self.store()?, &InstanceName::parse(&request.resource)?)?;
-        let policy = self.change(move |store| policies::set(store, request)).await?;
+        let policy = self
+            .change(move |store| policies::set(store, request))
+            .await?;
         Ok(Response::new(policy))
     }
 

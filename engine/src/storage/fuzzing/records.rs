@@ -106,6 +106,7 @@ pub(super) fn put_store(
         next_family: 2,
         families,
         owner: None,
+        deletion_protection: false,
     };
     let manifest = Manifest {
         epoch: 1,

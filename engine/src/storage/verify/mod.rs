@@ -24,9 +24,9 @@ use super::catalog::{
 };
 use super::disk::Disk;
 use super::hold::{HOLD, HoldRecord};
-use super::resources::{RESOURCES, ResourcesRecord};
 use super::keys;
 use super::objects::{self, Objects, numbered};
+use super::resources::{RESOURCES, ResourcesRecord};
 use crate::verify::{Finding, Summary};
 use crate::{Error, Result};
 
