@@ -27,6 +27,7 @@ pub(super) fn translate(pattern: &[u8]) -> Result<Translated, String> {
         out: String::new(),
         depth: 0,
         last: Last::Nothing,
+        end: 0,
         prefix: Some(Prefix::default()),
         found: Prefix::default(),
         alternatives: false,
@@ -71,6 +72,8 @@ struct Walk<'a> {
     out: String,
     depth: usize,
     last: Last,
+    /// Where what can be repeated ends: flags may stand behind it.
+    end: usize,
     /// Until something else than a literal byte came.
     prefix: Option<Prefix>,
     found: Prefix,
@@ -110,7 +113,7 @@ impl Walk<'_> {
         self.rest = &self.rest[length..];
         let before = self.out.len();
         self.out.push_str(&class::byte(byte));
-        self.last = Last::Atom;
+        (self.last, self.end) = (Last::Atom, self.out.len());
         if let Some(prefix) = &mut self.prefix {
             prefix.bytes.push(byte);
             (prefix.before, prefix.written) = (before, self.out.len());
@@ -123,7 +126,7 @@ impl Walk<'_> {
         self.end_prefix();
         self.rest = &self.rest[length..];
         self.out.push_str(text);
-        self.last = last;
+        (self.last, self.end) = (last, self.out.len());
         Ok(())
     }
 
@@ -144,7 +147,9 @@ impl Walk<'_> {
             }
             Last::Atom => {}
         }
-        if let Some(prefix) = &mut self.prefix
+        // The byte that is repeated is none that every match has.
+        let found = (self.found.written == self.end).then_some(&mut self.found);
+        if let Some(prefix) = self.prefix.as_mut().or(found)
             && prefix.bytes.pop().is_some()
         {
             prefix.written = prefix.before;
@@ -152,7 +157,12 @@ impl Walk<'_> {
         let lazy = self.rest.get(length) == Some(&b'?');
         let length = length + usize::from(lazy);
         let operator = text(&self.rest[..length]);
-        self.other(length, &operator, Last::Repetition(operator.clone()))
+        self.end_prefix();
+        self.rest = &self.rest[length..];
+        self.out.insert_str(self.end, &operator);
+        self.end += operator.len();
+        self.last = Last::Repetition(operator);
+        Ok(())
     }
 
     fn open(&mut self) -> Result<(), String> {
@@ -202,7 +212,14 @@ impl Walk<'_> {
                     return refused(end + 1);
                 }
                 self.depth -= 1;
-                self.other(length, &format!("(?{flags})"), Last::Nothing)
+                self.end_prefix();
+                self.rest = &self.rest[length..];
+                self.out.push_str(&format!("(?{flags})"));
+                if let Last::Repetition(_) = self.last {
+                    // What is repeated can be repeated again, as nothing else lets it.
+                    self.last = Last::Atom;
+                }
+                Ok(())
             }
             _ => self.other(length, &format!("(?{flags}:"), Last::Nothing),
         }
