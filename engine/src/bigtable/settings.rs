@@ -46,7 +46,7 @@ pub(crate) fn brought(asked: &Table) -> Result<Table> {
     let mut settings = Table {
         change_stream_config: asked.change_stream_config,
         automated_backup_config: asked.automated_backup_config.clone(),
-        tiered_storage_config: asked.tiered_storage_config.clone(),
+        tiered_storage_config: asked.tiered_storage_config,
         row_key_schema: asked.row_key_schema.clone(),
         ..Table::default()
     };
@@ -97,9 +97,7 @@ pub(crate) fn update(
             return Ok(update_backup_policy(settings, wanted, part));
         }
         ("tiered_storage_config", "") => {
-            settings
-                .tiered_storage_config
-                .clone_from(&wanted.tiered_storage_config);
+            settings.tiered_storage_config = wanted.tiered_storage_config;
         }
         ("row_key_schema", "") => {
             if let Some(schema) = &wanted.row_key_schema {

@@ -283,9 +283,13 @@ impl Node {
             Self::Chain(nodes) => nodes
                 .iter_mut()
                 .fold(whole, |whole, node| node.decide(whole)),
-            Self::Interleave(nodes) => nodes
-                .iter_mut()
-                .fold(true, |all, node| node.decide(whole) && all),
+            Self::Interleave(nodes) => {
+                // Each must decide, whether or not the one before could.
+                let undecided = nodes
+                    .iter_mut()
+                    .filter_map(|node| (!node.decide(whole)).then_some(()));
+                undecided.count() == 0
+            }
             Self::Condition(condition) => match condition.decided {
                 Some(true) => condition.then.decide(whole),
                 Some(false) => condition.otherwise.decide(whole),
