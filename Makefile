@@ -21,7 +21,7 @@ scripts := .ci/run bench/packages.sh engine/fuzz/run.sh $(wildcard tests/*.sh te
 
 # One cargo at a time, and always the whole workspace, so that all commands agree on features and compile nothing twice.
 .NOTPARALLEL:
-.PHONY: help demo build test test-lint test-unit test-e2e test-model test-crash-loop test-cluster test-cluster-check cluster cluster-down image tools fuzz crds bench bench-shapes bench-plot bench-test clean
+.PHONY: help demo build test test-lint test-unit test-e2e test-model test-crash-loop test-clients test-cluster test-cluster-check cluster cluster-down image tools fuzz crds bench bench-shapes bench-plot bench-test clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## \(.*\)/\1 \2/p' $(MAKEFILE_LIST) | while read -r name text; do printf '  make %-20s %s\n' "$$name" "$$text"; done
@@ -33,7 +33,7 @@ demo: build ## the embedded default with the example data, in a temporary folder
 build: ## the tablemount command, static, with the tests' profile
 	cargo build $(locked) --workspace --bins --examples
 
-test: test-lint test-unit test-e2e test-chart test-cluster ## everything but benchmarks and soak tests
+test: test-lint test-unit test-e2e test-clients test-chart test-cluster ## everything but benchmarks and soak tests
 
 test-lint: $(deny) ## formats, clippy, licences of dependencies, scripts
 	cargo fmt --all --check
@@ -47,6 +47,9 @@ test-unit: ## tests beside the code, and those in its documentation
 
 test-e2e: ## the command, the server and the mount, from outside
 	$(if $(e2e),cargo test $(locked) --workspace $(addprefix --test ,$(e2e)))
+
+test-clients: build ## the official Bigtable clients' own suites; CLIENTS_ARGS='--suite go --write-docs' and the like
+	python3 tests/clients/run.py $(binary) $(CLIENTS_ARGS)
 
 test-model: ## 10,000 random schedules of the storage engine against its model, on a disk that crashes
 	TABLEMOUNT_MODEL_SCHEDULES=10000 cargo test $(locked) --workspace --lib -- --nocapture visible_is_what_the_model_shows

@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn settings_are_described() {
-        let check = |text: &str, expected: [&str; 8]| {
+        let check = |text: &str, expected: [&str; 9]| {
             assert_eq!(columns(&family(text).expect("family")), expected, "{text}");
         };
         check(
@@ -311,11 +311,12 @@ mod tests {
                 "yes",
                 "no",
                 "104857600",
+                "-",
             ],
         );
         check(
             "text:maxVersions=3,maxAgeSeconds=60,inMemory,compression=zstd,compressionScope=record,blockBytes=8192,\
-             bloomFilter=rowColumn,blockCache=false,maxValueBytes=9",
+             bloomFilter=rowColumn,blockCache=false,maxValueBytes=9,aggregate=min",
             [
                 "text",
                 "(3 versions) and (60 s)",
@@ -325,6 +326,7 @@ mod tests {
                 "no",
                 "yes",
                 "9",
+                "min",
             ],
         );
     }

@@ -9,6 +9,7 @@ compared with expected.json: a test that fails or is skipped must stand there wi
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -34,11 +35,15 @@ TEST_SECONDS = 120
 SUITE_SECONDS = 900
 
 
+class Failed(Exception):
+    """A suite that could not be run to its end, or an engine that did not live through it."""
+
+
 def run(*command, **options):
     """Runs a command that must succeed; says what it printed if it does not."""
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
+        raise Failed(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
     return done.stdout
 
 
@@ -71,7 +76,7 @@ class Engine:
             except OSError:
                 if time.monotonic() > deadline or self.process.poll() is not None:
                     self.process.kill()
-                    sys.exit(f"the engine did not start:\n{self.said()}")
+                    raise Failed(f"the engine did not start:\n{self.said()}")
                 time.sleep(0.05)
 
     def said(self):
@@ -95,9 +100,9 @@ class Engine:
         self.log.close()
         self.folder.cleanup()
         if died is not None:
-            sys.exit(f"the engine ended while it was used, with code {died}:\n{said}")
+            raise Failed(f"the engine ended while it was used, with code {died}:\n{said}")
         if code != 0 or "panicked" in said:
-            sys.exit(f"the engine ended with {code}:\n{said}")
+            raise Failed(f"the engine ended with {code}:\n{said}")
 
 
 def prepared(name, prepare):
@@ -143,7 +148,7 @@ def pytest(binary, tests, **variables):
         done = subprocess.run(command, cwd=sources, env=environment, timeout=SUITE_SECONDS, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if not report.exists():
-            sys.exit(f"pytest wrote no report:\n{done.stdout}")
+            raise Failed(f"pytest wrote no report:\n{done.stdout}")
         return {name: (outcome, why) for name, outcome, why in outcomes(report)}
 
 
@@ -234,7 +239,7 @@ def lines_of(said):
             name, _, why = rest.partition(": ")
             results[name] = ("failed", why)
     if not results:
-        sys.exit(f"the suite said nothing of tests:\n{said}")
+        raise Failed(f"the suite said nothing of tests:\n{said}")
     return results
 
 
@@ -260,6 +265,11 @@ SUITES = {
 }
 
 
+def counts(results):
+    """How many passed, failed, were skipped."""
+    return [sum(outcome == kind for outcome, _ in results.values()) for kind in ("passed", "failed", "skipped")]
+
+
 def judge(suite, results, expected):
     """What differs from what is expected."""
     wrong = []
@@ -278,8 +288,7 @@ def judge(suite, results, expected):
 def table(all_results, expected):
     lines = ["| suite | passed | failed | skipped |", "| --- | ---: | ---: | ---: |"]
     for suite, results in all_results.items():
-        counts = [sum(outcome == kind for outcome, _ in results.values()) for kind in ("passed", "failed", "skipped")]
-        lines.append(f"| {SUITES[suite][1]} | {' | '.join(map(str, counts))} |")
+        lines.append(f"| {SUITES[suite][1]} | {' | '.join(map(str, counts(results)))} |")
     lines += ["", "| not passed | | reason |", "| --- | --- | --- |"]
     for suite in all_results:
         for name, known in sorted(expected.get(suite, {}).items()):
@@ -303,14 +312,25 @@ def main():
     parser.add_argument("--write-docs", action="store_true")
     arguments = parser.parse_args()
     expected = json.loads((HERE / "expected.json").read_text())
-    all_results, wrong = {}, []
-    for suite in arguments.suite or SUITES:
+    binary, suites = arguments.binary.resolve(), arguments.suite or list(SUITES)
+
+    def timed(suite):
         started = time.monotonic()
-        results = SUITES[suite][0](arguments.binary.resolve())
-        counts = {kind: sum(outcome == kind for outcome, _ in results.values()) for kind in ("passed", "failed", "skipped")}
-        print(f"{suite}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped in {time.monotonic() - started:.0f} s", flush=True)
-        all_results[suite] = results
-        wrong += judge(suite, results, expected.get(suite, {}))
+        return SUITES[suite][0](binary), time.monotonic() - started
+
+    all_results, wrong = {}, []
+    # They wait for their own retries and pauses most of the time, so they run beside each other.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for suite, running in [(suite, pool.submit(timed, suite)) for suite in suites]:
+            try:
+                results, seconds = running.result()
+            except (Failed, subprocess.TimeoutExpired) as failed:
+                wrong.append(f"{suite}: {failed}")
+                continue
+            passed, failed, skipped = counts(results)
+            print(f"{suite}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.0f} s", flush=True)
+            all_results[suite] = results
+            wrong += judge(suite, results, expected.get(suite, {}))
     if arguments.write_docs:
         write_docs(table(all_results, expected))
     for line in wrong:

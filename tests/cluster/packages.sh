@@ -1,7 +1,7 @@
 #!/bin/sh
 # packages.sh: installs the Debian packages that the tests need, where one is missing. None of them starts a service.
 set -eu
-packages="build-essential ca-certificates curl procps python3
+packages="build-essential ca-certificates curl procps python3 python3-venv
 	busybox-static conntrack containerd containernetworking-plugins iproute2 iptables openssl runc"
 missing=
 for package in $packages; do

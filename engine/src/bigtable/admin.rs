@@ -50,6 +50,12 @@ impl TableAdmin {
                 settings::of(self.served.engine()?.store(), info)?,
             );
         }
+        // An empty message is left out of a map's entry, and some clients cannot read an entry without its value.
+        for family in table.column_families.values_mut() {
+            if *family == admin::ColumnFamily::default() {
+                family.value_type = Some(admin::Type::default());
+            }
+        }
         Ok(table)
     }
 
@@ -434,8 +440,12 @@ fn modify(
             if paths.is_empty() || paths.iter().any(|path| path == "gc_rule") {
                 body.families[at].gc_rule = wanted.gc_rule;
             }
-            if paths.iter().any(|path| path == "value_type") {
-                body.families[at].aggregate = wanted.aggregate;
+            let typed = paths.iter().any(|path| path == "value_type");
+            if typed && wanted.aggregate != body.families[at].aggregate {
+                // Word for word what clients look for.
+                return Err(Error::Invalid(format!(
+                    "column family \"{id}\": Immutable fields 'value_type.aggregate_type.*' cannot be updated"
+                )));
             }
             Ok(())
         }
@@ -469,7 +479,8 @@ fn described(name: &str, info: &TableInfo, view: table::View) -> admin::Table {
         });
         table.column_families = families.collect::<HashMap<_, _>>();
     }
-    if matches!(view, table::View::ReplicationView | table::View::Full) {
+    let replicated = table::View::ReplicationView;
+    if view == replicated || matches!(view, table::View::EncryptionView | table::View::Full) {
         let ready = table::ClusterState {
             replication_state: table::cluster_state::ReplicationState::Ready.into(),
             ..table::ClusterState::default()

@@ -5,7 +5,7 @@
 //! ```
 //! **Invariants**: a row that was begun and had a cell ends with `commit_row` on its last chunk; row key, family and qualifier stand
 //! only where they change; a value goes into pieces of at most [`PIECE_BYTES`], of which all but the last tell the whole length;
-//! no message is longer than [`MESSAGE_BYTES`].
+//! a message holds whole rows of at most [`MESSAGE_BYTES`] together, or one of at most [`ROW_MESSAGE_BYTES`]; longer rows go in parts.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{DecodeContext, WireType, encode_varint, encoded_len_varint};
@@ -15,8 +15,10 @@ use super::filter::{Cell, Emit};
 
 /// A value's piece in one chunk.
 const PIECE_BYTES: usize = 512 << 10;
-/// The most bytes of a message.
+/// The most bytes of a message, unless one row has more.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
+/// The most bytes of a message with one row: some clients take whole rows only, and no more than 4 MiB at once.
+pub(crate) const ROW_MESSAGE_BYTES: usize = 3 << 20;
 /// The length of a chunk is written after it, in as many bytes as the longest needs.
 const LENGTH_BYTES: usize = 4;
 /// What a chunk takes beside value and keys, at the most: tags, lengths, timestamp, family, label, size, the mark of a row's end.
@@ -75,6 +77,9 @@ pub(crate) struct Chunks {
     out: BytesMut,
     /// Where messages end, between chunks of `out`.
     ends: Vec<usize>,
+    /// Where the row begins in `out`, and whether it is so long that it goes in parts.
+    row_start: usize,
+    in_parts: bool,
     /// Names of the families, by their place.
     families: Vec<Box<str>>,
     row: Vec<u8>,
@@ -93,6 +98,8 @@ impl Chunks {
         Self {
             out: BytesMut::new(),
             ends: Vec::new(),
+            row_start: 0,
+            in_parts: false,
             families,
             row: Vec::new(),
             in_row: false,
@@ -109,6 +116,7 @@ impl Chunks {
         self.row.clear();
         self.row.extend_from_slice(row);
         self.in_row = false;
+        (self.row_start, self.in_parts) = (self.out.len(), false);
         self.family = usize::MAX;
     }
 
@@ -120,6 +128,11 @@ impl Chunks {
             self.rows += 1;
         }
         std::mem::take(&mut self.in_row)
+    }
+
+    /// Ends a message here, between rows.
+    pub(crate) fn end_message(&mut self) {
+        self.ends.push(self.out.len());
     }
 
     /// Bytes that wait to be taken.
@@ -147,6 +160,7 @@ impl Chunks {
             from = end;
         }
         self.chunk = self.chunk.saturating_sub(upto);
+        self.row_start = self.row_start.saturating_sub(upto);
         messages.retain(|message| !message.0.is_empty());
         messages
     }
@@ -165,9 +179,16 @@ impl Chunks {
     fn open_chunk(&mut self, bytes: usize) {
         let bytes = bytes + CHUNK_OVERHEAD;
         self.out.reserve(bytes);
-        let from = self.ends.last().copied().unwrap_or(0);
-        if self.out.len() > from && self.out.len() - from + bytes > MESSAGE_BYTES {
-            self.ends.push(self.out.len());
+        let (at, mut from) = (self.out.len(), self.ends.last().copied().unwrap_or(0));
+        if at > from && at - from + bytes > MESSAGE_BYTES {
+            if self.row_start > from {
+                self.ends.push(self.row_start);
+                from = self.row_start;
+            }
+            self.in_parts |= at - from + bytes > ROW_MESSAGE_BYTES;
+            if self.in_parts && at - from + bytes > MESSAGE_BYTES {
+                self.ends.push(at);
+            }
         }
         self.out.put_u8(CHUNKS);
         self.chunk = self.out.len();

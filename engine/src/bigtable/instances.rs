@@ -94,23 +94,43 @@ fn clusters(store: &Store, instance: &InstanceName) -> Result<Vec<admin::Cluster
         .map(|(name, content)| decode(&name, content))
         .collect::<Result<_>>()?;
     if !made && all.is_empty() {
-        all.push(admin::Cluster {
-            name: format!("{prefix}{CLUSTER}"),
-            location: format!("projects/{}/locations/{LOCATION}", instance.project),
-            state: admin::cluster::State::Ready.into(),
-            serve_nodes: 1,
-            default_storage_type: admin::StorageType::Ssd.into(),
-            ..admin::Cluster::default()
-        });
+        all.push(implicit_cluster(instance, format!("{prefix}{CLUSTER}")));
     }
     Ok(all)
 }
 
+/// A cluster. Of an instance that was never made any cluster is there, as the instance itself is.
 fn cluster(store: &Store, name: &str) -> Result<admin::Cluster> {
     let (instance, _) = inside(name, "clusters")?;
-    let mut all = clusters(store, &instance)?.into_iter();
-    all.find(|cluster| cluster.name == name)
-        .ok_or_else(|| not_found(name))
+    let made = present(store, &instance)?;
+    match stored(store, name)? {
+        Some(cluster) => Ok(cluster),
+        None if made => Err(not_found(name)),
+        None => Ok(implicit_cluster(&instance, name.to_owned())),
+    }
+}
+
+fn implicit_cluster(instance: &InstanceName, name: String) -> admin::Cluster {
+    admin::Cluster {
+        name,
+        location: format!("projects/{}/locations/{LOCATION}", instance.project),
+        state: admin::cluster::State::Ready.into(),
+        serve_nodes: 1,
+        default_storage_type: admin::StorageType::Ssd.into(),
+        ..admin::Cluster::default()
+    }
+}
+
+/// With autoscaling a cluster begins with the fewest nodes.
+fn scaled(cluster: &mut admin::Cluster) {
+    let Some(admin::cluster::Config::ClusterConfig(config)) = &cluster.config else {
+        return;
+    };
+    let autoscaling = config.cluster_autoscaling_config.as_ref();
+    let limits = autoscaling.and_then(|autoscaling| autoscaling.autoscaling_limits.as_ref());
+    if let Some(limits) = limits {
+        cluster.serve_nodes = limits.min_serve_nodes;
+    }
 }
 
 fn profiles(store: &Store, instance: &InstanceName) -> Result<Vec<admin::AppProfile>> {
@@ -125,7 +145,6 @@ fn profiles(store: &Store, instance: &InstanceName) -> Result<Vec<admin::AppProf
         let any = admin::app_profile::MultiClusterRoutingUseAny::default();
         all.push(admin::AppProfile {
             name: default,
-            etag: "0".to_owned(),
             routing_policy: Some(admin::app_profile::RoutingPolicy::MultiClusterRoutingUseAny(any)),
             ..admin::AppProfile::default()
         });

@@ -18,7 +18,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use tonic::codegen::BoxStream;
 
-use super::chunks::{Chunks, MESSAGE_BYTES, ReadRowsMessage};
+use super::chunks::{Chunks, MESSAGE_BYTES, ROW_MESSAGE_BYTES, ReadRowsMessage};
 use super::data::family_ids;
 use super::filter::{self, Machine, Pushdown};
 use super::proto::v2;
@@ -36,8 +36,10 @@ use crate::{Error, Result};
 /// A page ends after a row that brings it to so many bytes; the first earlier, so that a client sees its first rows soon.
 const PAGE_BYTES: usize = MESSAGE_BYTES - (64 << 10);
 const FIRST_PAGE_BYTES: usize = 64 << 10;
-/// What a row may gather inside a page before a part of it is sent.
-const ROW_BYTES: usize = 4 * MESSAGE_BYTES;
+/// So many rows are sent in messages of their own, so that what reads few rows, or shows the first, need not take many at once.
+const EAGER_ROWS: u64 = 8;
+/// What a page may gather inside a row before a part of it is sent: the row is then longer than any message.
+const ROW_BYTES: usize = ROW_MESSAGE_BYTES + 2 * MESSAGE_BYTES;
 /// Messages that wait for the client.
 const WAITING: usize = 2;
 /// How long a client may take for one message.
@@ -318,6 +320,9 @@ impl Visitor for Output {
         self.machine.end_row(&mut self.chunks);
         if self.chunks.end_row() {
             self.left -= 1;
+            if self.chunks.rows <= EAGER_ROWS {
+                self.chunks.end_message();
+            }
         }
         Ok(
             match self.left == 0 || self.chunks.len() >= self.page_bytes {

@@ -177,7 +177,7 @@ mod tests {
         check(
             "a:maxVersion=1",
             "column family \"a\": unknown setting \"maxVersion\" (settings: maxVersions, maxAgeSeconds, inMemory, \
-             compression, compressionScope, blockBytes, bloomFilter, blockCache, maxValueBytes)",
+             compression, compressionScope, blockBytes, bloomFilter, blockCache, maxValueBytes, aggregate)",
         );
     }
 }

@@ -49,7 +49,7 @@ fn cell<'a>(family: usize, qualifier: &'a [u8], timestamp: i64, value: &'a [u8])
 
 fn decoded(messages: Vec<ReadRowsMessage>) -> Vec<Response> {
     let decode = |message: ReadRowsMessage| {
-        assert!(message.0.len() <= MESSAGE_BYTES, "{}", message.0.len());
+        assert!(message.0.len() <= ROW_MESSAGE_BYTES, "{}", message.0.len());
         Response::decode(message.0).expect("a message")
     };
     messages.into_iter().map(decode).collect()
@@ -147,7 +147,7 @@ fn only_what_changes_is_sent_and_a_row_is_committed_on_its_last_chunk() {
 #[test]
 fn large_values_and_rows_go_in_messages_within_the_limit() {
     let mut chunks = chunks();
-    let value: Vec<u8> = (0..3_000_000).map(|i| (i % 251) as u8).collect();
+    let value: Vec<u8> = (0..5_000_000).map(|i| (i % 251) as u8).collect();
     chunks.begin_row(b"r");
     chunks.emit(cell(0, b"q", 1000, &value));
     let mut sent = decoded(chunks.take());
@@ -169,11 +169,31 @@ fn large_values_and_rows_go_in_messages_within_the_limit() {
     assert!(joined == value);
     for (i, chunk) in all[..pieces].iter().enumerate() {
         let more = i + 1 < pieces;
-        assert_eq!(chunk.value_size, if more { 3_000_000 } else { 0 });
+        assert_eq!(chunk.value_size, if more { 5_000_000 } else { 0 });
         assert_eq!(chunk.timestamp_micros, if i == 0 { 1000 } else { 0 });
         assert_eq!(chunk.qualifier.is_some(), i == 0);
     }
     assert_eq!(all.len(), pieces + 100_000);
     assert_eq!(all.iter().filter(|chunk| chunk.commit_row).count(), 1);
     assert!(all[all.len() - 1].commit_row);
+}
+
+#[test]
+fn a_message_holds_whole_rows() {
+    let mut chunks = chunks();
+    let value = vec![b'v'; 700_000];
+    let rows: Vec<String> = (0..5).map(|i| format!("r{i}")).collect();
+    for row in &rows {
+        chunks.begin_row(row.as_bytes());
+        for qualifier in [b"a", b"b", b"c"] {
+            chunks.emit(cell(0, qualifier, 1000, &value));
+        }
+        assert!(chunks.end_row());
+    }
+    let sent = decoded(chunks.take());
+    assert_eq!(sent.len(), rows.len());
+    for (response, row) in sent.iter().zip(&rows) {
+        assert_eq!(response.chunks[0].row_key, row.as_bytes());
+        assert!(response.chunks.last().is_some_and(|chunk| chunk.commit_row));
+    }
 }

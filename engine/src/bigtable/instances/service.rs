@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     checked_id, cluster, clusters, create, delete_instance, inside, instance, not_found, present,
-    profiles,
+    profiles, scaled,
 };
 use crate::bigtable::names::InstanceName;
 use crate::bigtable::proto::admin;
@@ -123,6 +123,7 @@ impl BigtableInstanceAdmin for InstanceAdmin {
             let mut cluster = cluster.clone();
             cluster.name = format!("{name}/clusters/{}", checked_id("cluster", id)?);
             cluster.state = admin::cluster::State::Ready.into();
+            scaled(&mut cluster);
             parts.push(cluster);
         }
         let answer = made.clone();
@@ -230,6 +231,7 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         let mut made = request.cluster.clone().ok_or_else(|| missing("cluster"))?;
         made.name = format!("{instance}/clusters/{id}");
         made.state = admin::cluster::State::Ready.into();
+        scaled(&mut made);
         let answer = made.clone();
         self.change(move |store| store.change_resources(|all| create(all, &made.name, &made)))
             .await?;
@@ -278,6 +280,7 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         let mut changed = cluster(self.store()?, &wanted.name)?;
         changed.serve_nodes = wanted.serve_nodes;
         changed.config.clone_from(&wanted.config);
+        scaled(&mut changed);
         let answer = changed.clone();
         self.change(move |store| put(store, &changed.name, &changed))
             .await?;
@@ -304,6 +307,7 @@ impl BigtableInstanceAdmin for InstanceAdmin {
             }
             true
         })?;
+        scaled(&mut changed);
         let answer = changed.clone();
         self.change(move |store| put(store, &changed.name, &changed))
             .await?;
@@ -340,7 +344,13 @@ impl BigtableInstanceAdmin for InstanceAdmin {
         let id = checked_id("app profile", &request.app_profile_id)?;
         let mut made = request.app_profile.ok_or_else(|| missing("app_profile"))?;
         made.name = format!("{instance}/appProfiles/{id}");
-        made.etag = "1".to_owned();
+        made.etag.clear();
+        if made.isolation.is_none() {
+            let high = admin::app_profile::StandardIsolation {
+                priority: admin::app_profile::Priority::High.into(),
+            };
+            made.isolation = Some(admin::app_profile::Isolation::StandardIsolation(high));
+        }
         let answer = made.clone();
         self.change(move |store| store.change_resources(|all| create(all, &made.name, &made)))
             .await?;
