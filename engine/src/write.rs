@@ -136,7 +136,7 @@ pub(crate) async fn update_row(
     let update = move || {
         let schema = table.schema();
         let check = |row: &RowMutation| check_row(&table, &schema, row);
-        let written = update(&writer, &table, &schema, &row, |update| {
+        let written = update(&writer, &table, &schema, &row, false, |update| {
             let (applied, mutations) = choose(update)?;
             let mutation = RowMutation {
                 row: row.clone(),
@@ -277,14 +277,22 @@ impl Plan {
                 PlannedRow::Plain(row) => put(store, row, waits),
                 PlannedRow::Update(_) if waits == Waits::Never => Ok(None),
                 PlannedRow::Update(row) => {
-                    update(store, &self.table, &self.schema, &row.row, |update| {
-                        let holds = row
-                            .check
-                            .as_ref()
-                            .map_or(Ok(true), |check| update.holds(check))?;
-                        let mutations: &[Mutation] = if holds { &row.mutations } else { &[] };
-                        Ok((holds, Cow::Borrowed(mutations)))
-                    })
+                    let untimed = row.mutations.iter().any(brings_no_timestamp);
+                    update(
+                        store,
+                        &self.table,
+                        &self.schema,
+                        &row.row,
+                        untimed,
+                        |update| {
+                            let holds = row
+                                .check
+                                .as_ref()
+                                .map_or(Ok(true), |check| update.holds(check))?;
+                            let mutations: &[Mutation] = if holds { &row.mutations } else { &[] };
+                            Ok((holds, Cow::Borrowed(mutations)))
+                        },
+                    )
                     .map(Some)
                 }
             };
@@ -435,12 +443,14 @@ fn put(store: &Store, row: &mut PlainRow, waits: Waits) -> Result<Option<Written
     }))
 }
 
-/// Runs a mutation that reads, under the row's exclusive lock: the one that `choose` decides for.
+/// Runs a mutation that reads, under the row's exclusive lock: the one that `choose` decides for. `untimed`: the answer is to say
+/// which time the server gave.
 fn update<'m>(
     store: &Store,
     table: &Table,
     schema: &Schema,
     row: &RowKey,
+    untimed: bool,
     choose: impl FnOnce(&RowUpdate<'_>) -> Result<(bool, Cow<'m, [Mutation]>)>,
 ) -> Result<Written> {
     let (tablet, key) = (table.tablet(row), row.bytes());
@@ -449,7 +459,7 @@ fn update<'m>(
     let given = tablet.give_timestamp(now);
     let mut update = RowUpdate::new(tablet.state(), schema, key, given, now);
     let (applied, mutations) = choose(&update)?;
-    let timestamp = mutations.iter().any(brings_no_timestamp).then_some(given);
+    let timestamp = untimed.then_some(given);
     if mutations.is_empty() {
         // What was read may not be durable yet.
         let group = store.log()?.newest_group();
