@@ -131,6 +131,9 @@ pub(crate) async fn update_row(
     choose: impl FnOnce(&RowUpdate<'_>) -> Result<(bool, Vec<Mutation>)> + Send + 'static,
 ) -> Result<(bool, Vec<Cell>)> {
     store.log()?;
+    // What it will write is not known yet; the least is an entry.
+    let bytes = || (row.bytes().len() + ENTRY_BYTES) as u64;
+    slow_down(store, std::iter::once(&**table.tablet(&row)), bytes).await;
     wait_for_memory(store).await?;
     let writer = store.clone();
     let update = move || {
@@ -161,7 +164,9 @@ pub(crate) async fn update_row(
 /// Writes what was planned, and waits.
 async fn perform(store: &Arc<Store>, mut plan: Plan) -> Result<Applied> {
     let table = plan.table.name.clone();
-    slow_down(store, &plan).await;
+    let tablets = plan.rows.iter().map(|row| &**row.tablet(&plan.table));
+    let bytes = || plan.rows.iter().map(PlannedRow::bytes).sum();
+    slow_down(store, tablets, bytes).await;
     wait_for_memory(store).await?;
     let applied = if plan.is_small() && plan.advance(store, Waits::Never)? {
         plan.finish(store)?
@@ -175,9 +180,12 @@ async fn perform(store: &Arc<Store>, mut plan: Plan) -> Result<Applied> {
 }
 
 /// Holds the request back for a while where memtables fill or files pile up faster than the store works them off.
-async fn slow_down(store: &Store, plan: &Plan) {
-    let tablets = plan.rows.iter().map(|row| &**row.tablet(&plan.table));
-    let (delay, reason) = store.delay(tablets, || plan.rows.iter().map(PlannedRow::bytes).sum());
+async fn slow_down<'a>(
+    store: &Store,
+    tablets: impl Iterator<Item = &'a Tablet>,
+    bytes: impl FnOnce() -> u64,
+) {
+    let (delay, reason) = store.delay(tablets, bytes);
     if delay.is_zero() {
         return;
     }

@@ -129,6 +129,7 @@ impl TableAdmin {
             change(&mut body)?;
             match self.served.engine()?.put_table(&table, body).await {
                 Err(Error::Conflict(_)) if tries < TRIES => {}
+                Err(Error::Conflict(message)) => return Err(Error::Unavailable(message)),
                 changed => return changed,
             }
         }

@@ -45,7 +45,7 @@ impl Data {
                 return Err(Error::NotFound(format!("{kind} \"{other}\" not found")));
             }
         }
-        engine.store().table(&names::table_id(name)?)
+        engine.store().table(&names::table(name)?.1)
     }
 }
 

@@ -56,8 +56,3 @@ pub(crate) fn table(name: &str) -> Result<(InstanceName, TableName)> {
     })?;
     Ok((InstanceName::parse(instance)?, TableName::new(table)?))
 }
-
-/// The table's id of `projects/P/instances/I/tables/T`, for requests to data: only the end is looked at in depth.
-pub(crate) fn table_id(name: &str) -> Result<TableName> {
-    table(name).map(|(_, table)| table)
-}

@@ -5,7 +5,8 @@
 //!                                          ▲ next page once its messages wait to be sent │
 //! ```
 //! **Invariants**: between pages nothing of storage is held, so a slow client costs its waiting messages only; a page ends between
-//! rows, so a row is always of one moment, however long it is; a client that went away ends the read at the next message.
+//! rows, so a row is of one moment, unless a long stretch of deleted cells in it used up the page's time; memory is bounded
+//! whatever a row holds; a client that went away ends the read at the next message.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ pub(crate) fn inline_reads() -> Semaphore {
 /// A read under way.
 struct Read {
     table: Arc<Table>,
-    families: Arc<Vec<FamilyInfo>>,
+    families: Vec<FamilyInfo>,
     /// What is left of the row set, in the order of reading.
     ranges: VecDeque<Rows>,
     /// Where to go on inside the first of them.
@@ -85,7 +86,8 @@ struct Output {
     cells_seen: u64,
     /// Takes parts of rows that are too long to wait for.
     drain: Option<mpsc::Sender<std::result::Result<ReadRowsMessage, Status>>>,
-    gone: bool,
+    /// There was such a row, and nothing to take it.
+    too_long: bool,
 }
 
 /// Answers a request.
@@ -95,15 +97,20 @@ pub(crate) async fn read_rows(
     request: v2::ReadRowsRequest,
     inline: &Semaphore,
 ) -> Result<BoxStream<ReadRowsMessage>> {
-    let mut read = Read::new(table, request)?;
-    let permit = read.is_small().then(|| inline.try_acquire().ok()).flatten();
-    if permit.is_some() {
-        while !read.page(store)? {}
-        drop(permit);
-        let messages = read.rows.chunks.take();
-        return Ok(Box::pin(futures::stream::iter(
-            messages.into_iter().map(Ok),
-        )));
+    let mut read = Read::new(table.clone(), &request)?;
+    if read.is_small()
+        && let Ok(_permit) = inline.try_acquire()
+    {
+        if read.page(store)? {
+            let messages = read.rows.chunks.take();
+            return Ok(Box::pin(futures::stream::iter(
+                messages.into_iter().map(Ok),
+            )));
+        }
+        if read.rows.too_long {
+            // Nothing of it was sent.
+            read = Read::new(table, &request)?;
+        }
     }
     let (send, messages) = mpsc::channel(WAITING);
     let store = store.clone();
@@ -116,7 +123,7 @@ pub(crate) async fn read_rows(
 }
 
 impl Read {
-    fn new(table: Arc<Table>, request: v2::ReadRowsRequest) -> Result<Self> {
+    fn new(table: Arc<Table>, request: &v2::ReadRowsRequest) -> Result<Self> {
         let schema = table.schema();
         let families = &schema.record.families;
         let root = filter::compile(request.filter.as_ref(), families)?;
@@ -149,9 +156,9 @@ impl Read {
                 rows_seen: 0,
                 cells_seen: 0,
                 drain: None,
-                gone: false,
+                too_long: false,
             },
-            families: Arc::new(families.clone()),
+            families: families.clone(),
             table,
             ranges,
             after: None,
@@ -166,32 +173,33 @@ impl Read {
         self.ranges.len() <= INLINE_ROWS && self.ranges.iter().all(Rows::is_one_row)
     }
 
-    /// Reads and sends page after page.
+    /// Sends what was read and reads on, page after page.
     async fn run(
         mut self,
         store: &Arc<Store>,
         send: &mpsc::Sender<std::result::Result<ReadRowsMessage, Status>>,
     ) -> Result<()> {
         self.rows.drain = Some(send.clone());
+        let mut done = false;
         loop {
-            let store = store.clone();
-            let page = tokio::task::spawn_blocking(move || {
-                let done = self.page(&store);
-                (self, done)
-            });
-            let (read, done) = page
-                .await
-                .map_err(|error| Error::Io(format!("a read ended: {error}")))?;
-            self = read;
-            let done = done?;
             for message in self.rows.chunks.take() {
                 if send.send_timeout(Ok(message), PATIENCE).await.is_err() {
                     return Ok(());
                 }
             }
-            if done || self.rows.gone || send.is_closed() {
+            if done || send.is_closed() {
                 return Ok(());
             }
+            let store = store.clone();
+            let page = tokio::task::spawn_blocking(move || {
+                let done = self.page(&store);
+                (self, done)
+            });
+            let (read, ended) = page
+                .await
+                .map_err(|error| Error::Io(format!("a read ended: {error}")))?;
+            self = read;
+            done = ended?;
             self.rows.page_bytes = PAGE_BYTES;
         }
     }
@@ -214,7 +222,8 @@ impl Read {
             }
             match &self.after {
                 Some(after) => {
-                    if self.rows.chunks.is_empty() {
+                    // Inside of a row it is not seen: who begins anew behind it would miss the rest.
+                    if self.rows.chunks.is_empty() && after.cell.is_none() {
                         self.rows.chunks.last_scanned(after.row.bytes());
                     }
                     return Ok(false);
@@ -222,6 +231,9 @@ impl Read {
                 None => drop(self.ranges.pop_front()),
             }
             self.rows.end_interrupted()?;
+            if self.rows.left == 0 {
+                break;
+            }
         }
         if let Some(started) = self.stats {
             self.rows.stats(started);
@@ -259,23 +271,23 @@ impl Output {
         }
     }
 
-    /// Sends what a long row has gathered so far.
-    fn send_part(&mut self) -> Result<()> {
+    /// Sends what a long row has gathered so far, if there is anything that takes it.
+    fn send_part(&mut self) -> Result<Flow> {
         let Some(drain) = &self.drain else {
-            return Ok(());
+            self.too_long = true;
+            return Ok(Flow::Stop);
         };
         let runtime = tokio::runtime::Handle::current();
         for message in self.chunks.take() {
             let sent = runtime.block_on(drain.send_timeout(Ok(message), PATIENCE));
             if sent.is_err() {
-                self.gone = true;
                 return Err(Error::Deadline(format!(
                     "the client took no message for {} s",
                     PATIENCE.as_secs()
                 )));
             }
         }
-        Ok(())
+        Ok(Flow::Continue)
     }
 }
 
@@ -310,8 +322,8 @@ impl Visitor for Output {
             reader,
             &mut self.chunks,
         )?;
-        if self.chunks.len() > ROW_BYTES {
-            self.send_part()?;
+        if self.chunks.len() > ROW_BYTES && self.send_part()? == Flow::Stop {
+            return Ok(Flow::Stop);
         }
         Ok(flow)
     }

@@ -246,6 +246,27 @@ async fn long_scans_come_in_pages_and_rows_stay_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_single_row_longer_than_any_message_is_read_whole() {
+    let subject = Subject::new().await;
+    let value: &'static str = "x".repeat(1_000_000).leak();
+    for i in 0..8 {
+        let cell = set("f", format!("{i}").leak(), 1, value);
+        subject.mutate("r", vec![cell]).await.expect("written");
+    }
+    subject
+        .mutate("s", vec![set("f", "q", 1, "v")])
+        .await
+        .expect("written");
+    let request = v2::ReadRowsRequest {
+        rows: keys(&["r", "s"]),
+        ..v2::ReadRowsRequest::default()
+    };
+    let rows = subject.read(request).await.expect("read");
+    let cells: String = (0..8).map(|i| format!(" f:{i}@1000={value}")).collect();
+    assert!(rows == [format!("r{cells}"), "s f:q@1000=v".to_owned()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_sees_the_row_and_changes_it_by_what_it_saw() {
     let subject = Subject::new().await;
     let check = async |predicate_filter| {
